@@ -1,13 +1,12 @@
-"""Fit the weights of words with which `explain` compares failures (`pylaunch/features/explain/words.txt`).
+"""Fit the weights of words with which `explain` ranks causes (`pylaunch/features/explain/words.txt`).
 
     .venv/bin/pip install scikit-learn
     .venv/bin/python benchmarks/train_classifier.py           # write the weights
-    .venv/bin/python benchmarks/train_classifier.py --add FOLDER
-    .venv/bin/python benchmarks/train_classifier.py --measure # each batch by the others
+    .venv/bin/python benchmarks/train_classifier.py --measure # judge every log by weights of others: held_out.toml
 
 Texts: the recorded logs of tests/cases; `threads.jsonl`, word counts of pasted logs of public threads with the causes
-on which the threads settled; and `messages.jsonl`, messages of programs with their cause, written from memory. FOLDER
-has logs and a `labels.toml` with `file`, `source` and `classes` of each.
+on which the threads settled; and `messages.jsonl`, messages of programs with their cause, written from memory. The
+unseen logs, and those of the machine with a GPU, are never learnt from.
 """
 
 from __future__ import annotations
@@ -15,25 +14,30 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from explain_accuracy import FILES, HELD_OUT, Judged, Rates, judged, recorded
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
-from pylaunch.features.explain.judgement.classifier import NO_FAILURE, WordClassifier, likely, parse_classifier
+from pylaunch.features.explain.judgement.ranker import (
+    ALONE,
+    NO_FAILURE,
+    WordWeights,
+    likely,
+    parse_weights,
+    word_counts,
+)
 from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.word_counts import word_counts
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.scan import scan
 
 ROOT = Path(__file__).parents[1]
-CASES = ROOT / "tests/cases"
 TEXTS = ROOT / "benchmarks/classifier"
 WEIGHTS = ROOT / "pylaunch/features/explain/words.txt"
 SEARCH = search_of(signatures())
@@ -42,6 +46,9 @@ SHARE = {"threads": 2.0, "messages": 0.5, "cases": 1.0}
 
 TEXTS_PER_WORD = 3
 """Words in fewer texts are left out."""
+
+FOLDS = 3
+"""Parts of the seen logs, each of which is judged by weights of the others."""
 
 LEAST = 0.5
 """Smaller weights are left out, which makes the file a tenth as long."""
@@ -68,16 +75,13 @@ def counted(content: bytes) -> dict[str, int]:
 
 def cases() -> Iterator[Text]:
     """Yield the logs that signatures were written from; those that do not show their cause are left out."""
-    files = sorted(CASES.glob("logs/*.toml"))
-    for name, case in chain.from_iterable(tomllib.loads(file.read_text(encoding="utf-8")).items() for file in files):
-        classes = (NO_FAILURE,) if case.get("healthy") else (case.get("cause", ""), *case.get("also", ()))
-        if not case.get("abstains") or case.get("healthy"):
+    for name, case in chain(recorded(FILES["seen"]), recorded(FILES["healthy"])):
+        classes = (NO_FAILURE,) if case["healthy"] else (case.get("cause", ""), *case.get("also", ()))
+        if case["healthy"] or not case.get("abstains"):
             yield Text(name, "cases", classes, counted(case["text"].encode()))
-    for name, case in tomllib.loads((CASES / "healthy_logs.toml").read_text(encoding="utf-8")).items():
-        yield Text(name, "cases", (NO_FAILURE,), counted(case["text"].encode()))
 
 
-def recorded(name: str) -> Iterator[Text]:
+def collected(name: str) -> Iterator[Text]:
     """Yield the texts of `threads.jsonl` or `messages.jsonl`."""
     for line in (TEXTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
@@ -85,17 +89,6 @@ def recorded(name: str) -> Iterator[Text]:
             yield Text("", "messages", (entry["class"],), counted(entry["text"].encode() + b"\n"))
         else:
             yield Text(entry["source"], entry["batch"], tuple(entry["classes"]), entry["counts"])
-
-
-def add(folder: Path) -> None:
-    """Add the logs of a batch whose labels name a class."""
-    labels = tomllib.loads((folder / "labels.toml").read_text(encoding="utf-8"))["log"]
-    with (TEXTS / "threads.jsonl").open("a", encoding="utf-8") as file:
-        for label in labels:
-            if set(label["classes"]) <= {*signatures().causes, NO_FAILURE}:
-                counts = counted((folder / label["file"]).read_bytes())
-                text = Text(label["source"], folder.name, tuple(label["classes"]), counts)
-                file.write(json.dumps(asdict(text), sort_keys=True) + "\n")
 
 
 def fitted(texts: Sequence[Text]) -> str:
@@ -124,35 +117,41 @@ def fitted(texts: Sequence[Text]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def measured(texts: Sequence[Text]) -> Iterator[str]:
-    """Yield a line for each batch of threads, of a classifier that was fitted without it."""
+def measured(texts: Sequence[Text]) -> Iterator[tuple[str, Rates]]:
+    """Yield the rates of logs whose words the weights do not know: seen ones by folds, then each batch of threads."""
+    every = [*recorded(FILES["seen"])]
+    rows: list[Judged] = []
+    for fold in range(FOLDS):
+        own = every[fold::FOLDS]
+        names = {name for name, _ in own}
+        words = parse_weights(fitted([each for each in texts if each.source not in names]))
+        rows += judged(own, words)
+    yield "seen, held out", Rates(rows)
     for batch in dict.fromkeys(each.batch for each in texts if each.batch not in SHARE):
-        classifier = parse_classifier(fitted([each for each in texts if each.batch != batch]))
-        own = [each for each in texts if each.batch == batch and each.classes != (NO_FAILURE,)]
-        yield f"{batch}: {outcome(classifier, own)}"
+        words = parse_weights(fitted([each for each in texts if each.batch != batch]))
+        yield f"threads, {batch} batch", Rates(by_words(words, (each for each in texts if each.batch == batch)))
 
 
-def outcome(classifier: WordClassifier, texts: Iterable[Text]) -> str:
-    """Return how often the likeliest class is right, and one of those that `explain` would name."""
-    named = [(likely(classifier.shares(each.counts)), each.classes) for each in texts]
-    first = sum(bool(classes) and classes[0] in right for classes, right in named)
-    among = sum(not set(classes).isdisjoint(right) for classes, right in named)
-    silent = sum(not classes for classes, _ in named)
-    return f"{len(named)} logs, likeliest class right {first}, among those named {among}, none named {silent}"
+def by_words(words: WordWeights, texts: Iterable[Text]) -> Iterator[Judged]:
+    """Yield what the words alone name for threads whose text shows a cause."""
+    for each in texts:
+        if each.classes != (NO_FAILURE,):
+            shares = words.shares(each.counts)
+            named = likely(shares)
+            is_sole = bool(named) and shares[named[0]] >= ALONE
+            yield Judged(each.source, each.classes, named[:1] if is_sole else named, "medium" if is_sole else "")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--add", type=Path, metavar="FOLDER")
-    what.add_argument("--measure", action="store_true")
+    parser.add_argument("--measure", action="store_true")
     given = parser.parse_args()
-    if given.add:
-        add(given.add)
-        return
-    texts = [*cases(), *recorded("threads"), *recorded("messages")]
+    texts = [*cases(), *collected("threads"), *collected("messages")]
     if given.measure:
-        print("\n".join(measured(texts)))
+        lines = ["# Rates of logs by weights that were fitted without them (train_classifier.py --measure).\n"]
+        for name, rates in measured(texts):
+            lines += [f'\n["{name}"]\n', *(f'"{column}" = {counts}\n' for column, counts in rates.data().items())]
+            HELD_OUT.write_text("".join(lines), encoding="utf-8")
     else:
         head = f"# Weights of words by class (benchmarks/train_classifier.py), of {len(texts)} texts.\n"
         WEIGHTS.write_text(head + fitted(texts), encoding="utf-8")

@@ -10,11 +10,11 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.verdict.logs.errors.uncaught import EXCEPTION
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import judge_texts
 from pylaunch.verdict.logs.scan import LogSearch
 from pylaunch.verdict.logs.signature import SignatureCatalogue
+from pylaunch.verdict.logs.uncaught import EXCEPTION
 from pylaunch.verdict.recognised_ends import scan_of_end
 
 DISABLE = "NCCL_IB_DISABLE"

@@ -13,13 +13,13 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.verdict.causes.cause_kinds import advised
-from pylaunch.verdict.logs.errors.uncaught import EXCEPTION
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import ABSTAINING, judge_texts
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import LogScan, LogSearch, scan
 from pylaunch.verdict.logs.signature import CauseClass, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import CHAINED
+from pylaunch.verdict.logs.uncaught import EXCEPTION
 from pylaunch.verdict.rank_end import without_rank
 
 PAGES = "errors-"

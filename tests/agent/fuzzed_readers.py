@@ -22,6 +22,7 @@ from pylaunch.agent.logs.tail import NOTHING_SECRET
 from pylaunch.agent.run import shipped_code
 from pylaunch.agent.shared import record, scripts
 from pylaunch.base.layout import AgentError, RunDirectory
+from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.model.cluster import Cluster
@@ -107,7 +108,7 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
         "code.imports": (
             lambda content: scripts.names_of("a.py", content.decode("utf-8", "replace")), (), SCRIPT,
         ),
-        "output.log": (lambda content: judge_logs(known, [scan(search, "a", [content])]), (), LOG),
+        "output.log": (lambda content: judge_logs(known, [scan(search, "a", [content])], weights()), (), LOG),
         "output.line": (lambda content: rank_output(content.decode("utf-8", "surrogateescape")), (), LOG),
     }  # fmt: skip
 

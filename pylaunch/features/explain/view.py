@@ -4,15 +4,18 @@ import re
 from collections.abc import Sequence
 
 from pylaunch.features.explain.judgement.errors.first_error import FirstError
+from pylaunch.features.explain.judgement.ranker import Suggestion
+from pylaunch.features.explain.judgement.verdict import LogVerdict
 from pylaunch.features.explain.work import LogExplanation
 from pylaunch.model.diagnosis.cause import Certainty, Named
+from pylaunch.model.hostset import named_ranks
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
+from pylaunch.store.signatures import signatures
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.views.run_data import cause_data
 from pylaunch.verdict.logs.evidence import EvidenceLine
 from pylaunch.verdict.logs.judgement import ABSTAINING, LogCause
-from pylaunch.verdict.logs.signature import CauseClass
 from pylaunch.verdict.logs.traceback import CHAINED
 from pylaunch.verdict.rank_end import without_rank
 from pylaunch.verdict.recognised_ends import PAGES
@@ -59,7 +62,7 @@ def _show_first(explained: LogExplanation) -> None:
     """Print the first cause; without a known one the first error, or where the log ends."""
     verdict = explained.verdict
     if verdict.first_error is not None:
-        _show_error(verdict.first_error, verdict.alike)
+        _show_error(verdict.first_error, verdict)
     elif verdict.first is None:
         if not _has_no_ranks(explained):
             _show_nothing(explained)
@@ -71,7 +74,7 @@ def _show_first(explained: LogExplanation) -> None:
         is_recorded = _is_recorded(explained.record, first)
         is_other = _is_of_another_error(explained.record, first)
         _show_cause(first, abstains=verdict.abstains, is_recorded=is_recorded and not is_other)
-        _show_alike(verdict.alike)
+        _show_suggestions(verdict.suggestions)
 
 
 def _hint(explained: LogExplanation) -> str:
@@ -97,21 +100,26 @@ def _has_no_ranks(explained: LogExplanation) -> bool:
     return outcome is not None and outcome.status is Status.REFUSED and not explained.size
 
 
-def _show_error(error: FirstError, alike: Sequence[CauseClass]) -> None:
-    """Print an error whose cause no signature knows, with the classes that its words suggest."""
-    line = error.evidence
-    who = f" ({line.who})" if line.who else ""
+def _show_error(error: FirstError, verdict: LogVerdict) -> None:
+    """Print an error whose cause no signature knows, the rank to blame, and what the words of the log suggest."""
+    line, who = error.evidence, verdict.first
+    by = f" ({line.who})" if line.who else ""
     console.data(f"cause not known to pylaunch; the first error is: {line.text}")
-    console.data(f"  {line.file}:{line.line}{who}; by its words about: {error.kind.value}")
-    _show_alike(alike)
-    console.data(f"  next question: {error.question}")
+    console.data(f"  {line.file}:{line.line}{by}")
+    if who is not None and who.ranks and who.text != line.text:
+        console.data(f"  {named_ranks(who.ranks)} failed first: {who.text}")
+    _show_suggestions(verdict.suggestions)
+    if not verdict.suggestions:
+        console.data(f"  next question: {error.question}")
 
 
-def _show_alike(alike: Sequence[CauseClass]) -> None:
-    if alike:
+def _show_suggestions(suggestions: Sequence[Suggestion]) -> None:
+    if suggestions:
         console.data("  possible causes, by the words of the log:")
-    for each in alike:
-        console.data(f"    {each.identifier}: {each.title}. {each.sure}")
+    for each in suggestions:
+        cause = signatures().causes[each.cause]
+        console.data(f"    {cause.identifier}: {cause.title} (line {each.evidence.line}: {', '.join(each.words)})")
+        console.data(f"      {cause.sure} {cause.check}")
 
 
 def _show_nothing(explained: LogExplanation) -> None:
@@ -233,7 +241,7 @@ def as_data(explained: LogExplanation) -> dict[str, object]:
         "abstains": verdict.abstains,
         "stands": verdict.stands,
         "first_error": None if verdict.first_error is None else _error(verdict.first_error),
-        "alike": [{"cause": each.id, "kind": each.kind, "title": each.title} for each in verdict.alike],
+        "suggestions": [_suggestion(each) for each in verdict.suggestions],
         "causes": [_cause(each) for each in verdict.causes],
         "rejected": [
             {"cause": each.cause, "why": each.why, "evidence": _evidence(each.evidence)} for each in verdict.rejected
@@ -270,10 +278,23 @@ def _cause(cause: LogCause) -> dict[str, object]:
 def _error(error: FirstError) -> dict[str, object]:
     return {
         **_evidence(error.evidence),
-        "kind": error.kind.value,
         "is_own": error.is_own,
         "question": error.question,
         "check": error.check,
+    }
+
+
+def _suggestion(found: Suggestion) -> dict[str, object]:
+    cause = signatures().causes[found.cause]
+    return {
+        "cause": cause.id,
+        "kind": cause.kind,
+        "title": cause.title,
+        "share": round(found.share, 2),
+        "words": list(found.words),
+        "question": cause.sure,
+        "check": cause.check,
+        "evidence": _evidence(found.evidence),
     }
 
 

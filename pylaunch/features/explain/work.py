@@ -7,12 +7,10 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
-from pylaunch.features.explain.judgement.alike import with_alike
-from pylaunch.features.explain.judgement.errors.first_error import of_run
+from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.log_files import blocks_of, files_of, stream_blocks
-from pylaunch.features.explain.recorded_words import classifier
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Notes, RunRecord, ignore
 from pylaunch.model.text.excerpt import TextTail
@@ -134,12 +132,12 @@ def explain_run(
     explained = _explained(scans, notes)
     verdict = _of_named(explained.verdict, record.outcome)
     if (first := verdict.first_error) is not None:
-        verdict = replace(verdict, first_error=of_run(first, record.plan.run))
+        verdict = replace(verdict, first_error=replace(first, run=record.plan.run))
     return replace(explained, verdict=verdict, record=record)
 
 
 def _explained(scans: Sequence[LogScan], notes: Sequence[str]) -> LogExplanation:
-    verdict = with_alike(judge_logs(signatures(), scans), scans, classifier(), signatures())
+    verdict = judge_logs(signatures(), scans, weights())
     return LogExplanation(
         verdict, len(scans), sum(each.lines for each in scans), sum(each.size for each in scans), tuple(notes)
     )

@@ -16,7 +16,6 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.candidates import Candidate, in_time, latest, merged, position
-from pylaunch.verdict.logs.errors.uncaught import exception_match
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.reading import read
@@ -25,6 +24,7 @@ from pylaunch.verdict.logs.readings.gpu_memory import read_gpu_memory
 from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import ExceptionUnit
+from pylaunch.verdict.logs.uncaught import exception_match, raised_by_program
 from pylaunch.verdict.logs.victims.launcher_exits import ANY_LEVEL, EXITS, STOPS, read_exit
 from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS
 from pylaunch.verdict.logs.victims.silent import read_silent, with_rank
@@ -443,6 +443,7 @@ def _moderate(warning: Candidate) -> Candidate:
 
 
 def _is_own(match: LogMatch) -> bool:
-    """Return True for the text of a failure that has a cause of its own."""
-    cause = match.signature.cause
-    return match.signature.role is Role.ROOT and cause is not None and cause.id not in ABSTAINING
+    """Return True for the text of a failure that has a cause of its own, as an exception that the program raised."""
+    cause, unit = match.signature.cause, match.exception
+    is_raised = unit is not None and raised_by_program(unit.chain[-1])
+    return match.signature.role is Role.ROOT and cause is not None and (is_raised or cause.id not in ABSTAINING)

@@ -27,7 +27,7 @@ def test_a_compressed_log_reads_as_the_plain_one(tmp_path: Path) -> None:
     (tmp_path / "rank_3.log.gz").write_bytes(gzip.compress(CRASH.encode()))
     for name in ("rank_3.log", "rank_3.log.gz"):
         explained = explain_files([tmp_path / name])
-        assert classes(explained) == ["program-error"]
+        assert classes(explained) == ["unexplained"]
         assert explained.verdict.causes[0].ranks == (3,)
         assert explained.notes == ()
 
@@ -59,7 +59,7 @@ def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
         written = writer.submit(pipe.write_text, CRASH * 5000)
         explained = explain_files([pipe])
         assert written.result(60) == len(CRASH * 5000)
-    assert classes(explained) == ["program-error"]
+    assert classes(explained) == ["unexplained"]
     assert explained.lines == 15_000
     assert explained.notes == ()
 
@@ -73,7 +73,7 @@ def test_a_traceback_across_blocks_is_seen_whole(tmp_path: Path) -> None:
     filler = "step 1 loss 2.0\n" * 64_000
     for shift in range(0, 200, 40):
         (tmp_path / "x.log").write_text(filler + "y" * shift + "\n" + CRASH)
-        assert classes(explain_files([tmp_path / "x.log"])) == ["program-error"]
+        assert classes(explain_files([tmp_path / "x.log"])) == ["unexplained"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r"], ids=["line", "progress bar"])
@@ -81,7 +81,7 @@ def test_a_line_is_read_to_its_bound_and_the_lines_after_it_whole(tmp_path: Path
     long = "x" * (5 << 20)
     (tmp_path / "x.log").write_text(f"{long}{end}\n{CRASH}{long}")
     explained = explain_files([tmp_path / "x.log"])
-    assert classes(explained) == ["program-error"]
+    assert classes(explained) == ["unexplained"]
     assert explained.size < 1 << 18
     assert explained.notes == (f"{tmp_path}/x.log: of lines with more than 64 KiB, the rest is not read",)
 

@@ -1,6 +1,6 @@
 """Course of a program after a line of its log: progress, results and good ends. Pure."""
 
-from pylaunch.features.explain.judgement.errors.error_form import error_form
+from pylaunch.features.explain.judgement.errors.error_form import error_weight
 from pylaunch.features.explain.judgement.errors.error_words import any_of
 from pylaunch.verdict.logs.scan import LogScan
 
@@ -39,4 +39,4 @@ def continued(scan: LogScan, line: int, *, has_failed: bool) -> bool:
         return True
     words = (ENDS_WELL, _RESULTS) if has_failed else (ENDS_WELL, _RESULTS, ENDS)
     after = [each.text for each in scan.tail if each.line > line]
-    return any(each.search(text) for text in after if error_form(text) is None for each in words)
+    return any(each.search(text) for text in after if error_weight(text) is None for each in words)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from pylaunch.features.explain.judgement.course import continued
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_weight
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.verdict.logs.facts import LogFacts
@@ -83,8 +83,8 @@ def _of_process(lines: Sequence[KeptLine], waits: Sequence[Signature]) -> LogMat
                     return None
                 groups = {name: value for name, value in found.groupdict().items() if value is not None}
                 return LogMatch(signature, line.origin, line.time, line.file, line.line, line.text, groups)
-        form = error_form(line.text)
-        if form is not None and form.weight is not ErrorWeight.FAILURE:
+        weight = error_weight(line.text)
+        if weight is not None and weight is not ErrorWeight.FAILURE:
             return None
-        has_ended = has_ended or (line.time is not None and form is None and _WARNING.search(line.text) is None)
+        has_ended = has_ended or (line.time is not None and weight is None and _WARNING.search(line.text) is None)
     return None

@@ -4,8 +4,8 @@
 2. Then what several lines show together: ranks that differ.
 3. Then exceptions, signals and symptoms that signatures know.
 4. Without an error, the last lines show where the programs stand, and what they wait for.
-5. Without a known cause, the first error by its form is shown. Where the form of its words shows a class of causes,
-   that class is named, never with high confidence; else the verdict is that its cause is not known.
+5. Without a known cause, the first error by its form is shown, with up to three classes that the words of the logs
+   suggest (`ranker`). One with a large share is named alone, with medium confidence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
 from pylaunch.features.explain.judgement.errors.first_error import (
     ErrorLines,
     FirstError,
@@ -23,11 +23,11 @@ from pylaunch.features.explain.judgement.errors.first_error import (
 from pylaunch.features.explain.judgement.findings import LogFinding, findings_of
 from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
 from pylaunch.features.explain.judgement.indications.indications import indications_in
+from pylaunch.features.explain.judgement.ranker import ALONE, Suggestion, WordWeights, suggested
 from pylaunch.features.explain.judgement.standstill import stands_at
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.attempts import last_attempts
-from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class
-from pylaunch.verdict.logs.errors.uncaught import EXCEPTION
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.judgement import (
@@ -44,15 +44,18 @@ from pylaunch.verdict.logs.judgement import (
 )
 from pylaunch.verdict.logs.line import LogTime
 from pylaunch.verdict.logs.scan import KeptLine, LogScan
-from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import CUT, LONGEST_MORE, announces_more, frame_in, is_of_library
+from pylaunch.verdict.logs.signature import Role, SignatureCatalogue
+from pylaunch.verdict.logs.traceback import CUT, LONGEST_MORE, announces_more
+from pylaunch.verdict.logs.uncaught import EXCEPTION
 
 WORDS = "words"
-"""Name in place of a signature for a cause that the words of the first error show."""
+"""Name in place of a signature for a cause that the words of the log show."""
 
+OF_VICTIMS = ("peer-lost", "rank-absent", "nccl-waits", "stopped-from-outside")
+"""Classes of processes that something outside of them ended."""
 
-FRAME = 3
-"""Lines before an exception among which its innermost frame is: a frame may show its source, with marks below it."""
+UNEXPLAINED = "unexplained"
+"""Class of an error whose cause its text does not show."""
 
 CONTINUED = 2
 """Lines after an error that its message may have."""
@@ -84,7 +87,7 @@ class LogVerdict:
     last: EvidenceLine | None = None
     """Last line of the log, or of that one of several logs that ends first."""
 
-    alike: tuple[CauseClass, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
     """Without a cause: classes that the words of the logs suggest, the likeliest first."""
 
     @property
@@ -100,12 +103,20 @@ class LogVerdict:
         return self.failed and not (self.first.is_sole and _is_named(self.first))
 
     @property
+    def is_open(self) -> bool:
+        """True if the logs show a failure whose class the words may suggest: a victim's words are about another one."""
+        if self.first_error is not None and self.first_error.is_own:
+            return True
+        is_of_victim = self.first is None or self.first.cause.id in OF_VICTIMS
+        return self.failed and self.abstains and not is_of_victim
+
+    @property
     def stands(self) -> bool:
         """True if the logs show no failure, but a line at which programs wait is their last."""
         return not self.failed and self.first is not None
 
 
-def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVerdict:
+def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan], words: WordWeights) -> LogVerdict:
     """Return the verdict on the logs of one run, which were searched with `topics.search_of`."""
     scans = last_attempts(scans)
     facts, indications = LogFacts(scans), indications_in(scans)
@@ -118,14 +129,36 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
     lines = lines_with_errors(facts, {**texts.roles, **benign})
     error = _floor(facts, lines, causes, texts)
     has_failed = True
-    if (named := _by_words(catalogue, facts, error)) is not None:
-        causes, error = (named, *causes), None
     if not (texts.failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):
         causes = tuple(cause_of(catalogue, facts, *each) for each in stands_at(catalogue, facts))
         error = None if causes else error
         has_failed = error is not None
     survived = tuple(evidence_of(each) for each in lines.survived)
-    return LogVerdict(causes, texts.rejected, has_failed, error, survived, _last(scans))
+    verdict = LogVerdict(causes, texts.rejected, has_failed, error, survived, _last(scans))
+    return _with_suggestions(verdict, suggested(words, scans), catalogue) if verdict.is_open else verdict
+
+
+def _with_suggestions(verdict: LogVerdict, found: Sequence[Suggestion], catalogue: SignatureCatalogue) -> LogVerdict:
+    """Return the verdict with the classes that the words suggest; one that is sure enough explains an own error.
+
+    The words say what failed; who failed stays as the lines of the ranks show it.
+    """
+    error, who = verdict.first_error, verdict.first
+    is_own = who is not None and who.cause.id == UNEXPLAINED and (who.signature == EXCEPTION or bool(who.ranks))
+    if not found or found[0].share < ALONE or not (is_own or (error is not None and error.is_own)):
+        known = {each.cause.id for each in verdict.causes}
+        return replace(verdict, suggestions=tuple(each for each in found if each.cause not in known))
+    best, cause = found[0], catalogue.causes[found[0].cause]
+    because = f"the words {', '.join(best.words)} in line {best.evidence.line}"
+    evidence = (() if error is None else (error.evidence,)) + (best.evidence,)
+    if who is not None and is_own:
+        evidence = tuple(dict.fromkeys((*who.evidence, *evidence)))[:EVIDENCE_LINES]
+        named = replace(who, cause=cause, confidence=Confidence.MEDIUM, evidence=evidence, because=because)
+        return replace(verdict, causes=(named, *verdict.causes[1:]), first_error=None)
+    text = visible_line(evidence[0].text)[:LONGEST_TEXT]
+    evidence = tuple(dict.fromkeys(evidence))
+    named = LogCause(cause, WORDS, text, Confidence.MEDIUM, (), None, evidence, because)
+    return replace(verdict, causes=(named, *verdict.causes), first_error=None)
 
 
 def _is_named(cause: LogCause) -> bool:
@@ -163,32 +196,6 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
     return None if any(is_before((each.time, each.file, each.line), at) for each in texts.symptoms) else found
 
 
-def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError | None) -> LogCause | None:
-    """Return the cause whose class the words of the first error show; None for the text of a victim or a report."""
-    if error is None or not error.is_own:
-        return None
-    line = error.evidence
-    place = _place(facts, line)
-    found = error_class(line.text, place) or error_class(_reason(facts, line))
-    is_whole = line.text.startswith("SyntaxError") and place and not is_of_library(place)
-    if found is None or (found.cause == "program-error" and not found.also and not is_whole):
-        return None  # A message without its traceback does not show whose mistake it is.
-    return _of_line(catalogue, line, found)
-
-
-def _of_line(catalogue: SignatureCatalogue, line: EvidenceLine, found: ErrorClass) -> LogCause:
-    text = visible_line(line.text)[:LONGEST_TEXT]
-    return LogCause(catalogue.causes[found.cause], WORDS, text, found.confidence, (), None, (line,), found.because,
-                    tuple(catalogue.causes[each] for each in found.also))  # fmt: skip
-
-
-def _place(facts: LogFacts, line: EvidenceLine) -> str:
-    """Return the frame of the same process before an exception without the header of its traceback; "" without one."""
-    tail = (each for each in facts.by_file[line.file].tail if str(each.origin) == line.who)
-    frames = [frame_in(each.text) for each in tail if 0 < line.line - each.line <= FRAME]
-    return next((each for each in reversed(frames) if each), "")
-
-
 def _continued(facts: LogFacts, line: EvidenceLine) -> str:
     """Return the lines of the same process that continue the message of an error, if it announces them."""
     if not announces_more(line.text) and not line.text.startswith(_ANNOUNCING):
@@ -196,13 +203,6 @@ def _continued(facts: LogFacts, line: EvidenceLine) -> str:
     tail = facts.by_file[line.file].tail
     after = [each.text.strip() for each in tail if line.line < each.line and str(each.origin) == line.who]
     return "".join(f" {text[:LONGEST_MORE]}" for text in after[:CONTINUED])
-
-
-def _reason(facts: LogFacts, line: EvidenceLine) -> str:
-    """Return the line after an error if it has words of a failure without a level: its reason; "" without one."""
-    after = next((each for each in facts.by_file[line.file].tail if each.line == line.line + 1), None)
-    form = None if after is None or str(after.origin) != line.who else error_form(after.text)
-    return after.text if after and form is not None and form.weight is ErrorWeight.FAILURE else ""
 
 
 def _found(catalogue: SignatureCatalogue, found: LogFinding) -> LogCause:

@@ -8,7 +8,6 @@ from signal import SIGABRT, SIGTERM
 
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.verdict.logs.errors.error_class import error_class
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import LogMatch
@@ -152,10 +151,9 @@ def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
     own = next((at for at, each in enumerate(chain) if each.line == match.line), 0)
     if own and chain[0].type not in LOOKED_UP:
         first = chain[0]
-        found = error_class(first.text + first.more, first.place)
         place = f" ({first.place})" if first.place else ""
         text = f"{first.text[:200]}{place}; the file was missing when this error was handled"
-        return Clue("program-error" if found is None else found.cause, text, Confidence.MEDIUM)
+        return Clue("unexplained", text, Confidence.LOW)
     path = match.groups.get("path", "")
     if (segment := _SEGMENT.search(match.text)) and any("resource_tracker" in line.text for line in scan.tail):
         text = (

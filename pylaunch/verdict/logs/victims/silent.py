@@ -14,7 +14,6 @@ from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.verdict.logs.errors.error_class import OF_PROGRAMS, error_class
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
@@ -42,8 +41,6 @@ _SIGNALLED = re.compile(
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): \S")
 _LEVEL = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 _OF_ERRORS = (_FAILS, _LEVEL)
-_OF_OTHERS = {cause for cause, _, _ in OF_PROGRAMS} - {"host-oom", "memlock", "storage-full"}
-"""Classes of lines of other programs than ranks."""
 
 _WAITS = (*TIMEOUTS, "group-timeout", "c10d-wait-timeout", "c10d-store-socket-timeout", "nccl-uniqueid-store")
 
@@ -102,14 +99,13 @@ def of_report(ends: RankEnds) -> Clue | None:
     elif first.code == -SIGABRT:
         return None  # The message of an abort is somewhere in the log.
     says = first.rank in ends.errors or (line is not None and any(each.search(line.text) for each in _OF_ERRORS))
-    by_words = None if signal else _by_words(ends, first.rank)
     ends_with_it = line is not None and (_LEVEL.search(line.text) or _EXCEPTION.match(line.text.strip()))
-    if first.code == 1 and says and by_words is None and not ends_with_it:
+    if first.code == 1 and says and not ends_with_it:
         return None  # It printed an error whose beginning is not in the log.
     text = f"rank {first.rank} {how}{'' if says else ', and printed no error'}{ends.shown_last(first.rank)}"
     because = "the launcher reports it as the first failure"
-    if by_words or (says and not signal):
-        cause = by_words[0] if by_words else "program-error"
+    if says and not signal:
+        cause = "unexplained"
     return Clue(cause, text, Confidence.MEDIUM, (first.rank,), because=because)
 
 
@@ -155,12 +151,9 @@ def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
             return None  # The signal of its launcher, after the failure of another rank.
         text = f"rank {rank} was stopped by a signal from outside, while {others} {lost}{shown}"
         return Clue("stopped-from-outside", text, Confidence.MEDIUM, (rank,), because="its last line names the signal")
-    if (by_words := _by_words(ends, rank)) is not None:
-        text = f"rank {rank} stopped at an error of its own{shown}; {others} {lost}"
-        return Clue(by_words[0], text, Confidence.MEDIUM, (rank,), because=by_words[1], also=by_words[2])
     if rank in ends.errors and not have_waited and not ENDED.search(line.text):
         text = f"rank {rank} ended after an error of its own, while {others} {lost}{shown}"
-        return Clue("program-error", text, Confidence.MEDIUM, (rank,))
+        return Clue("unexplained", text, Confidence.MEDIUM, (rank,))
     if ENDED.search(line.text):
         text = f"rank {rank} ended in order, while {others} {lost}{shown}"
         return Clue("uneven-data", text, Confidence.MEDIUM, (rank,), because="its last line is that of an end")
@@ -188,11 +181,3 @@ def _of_places(facts: LogFacts, ends: RankEnds) -> Clue | None:
     ranks = tuple(sorted(few[1])) if is_sure else ()
     return Clue("collective-mismatch", f"ranks waited in different collectives: {shown}", Confidence.MEDIUM, ranks,
                 because="they wait at different lines of the script")  # fmt: skip
-
-
-def _by_words(ends: RankEnds, rank: int) -> tuple[str, str, tuple[str, ...]] | None:
-    line = ends.errors.get(rank) or ends.last.get(rank)
-    found = None if line is None or not _FAILS.search(line.text) else error_class(line.text)
-    if found is None or found.cause in _OF_OTHERS:
-        return None
-    return found.cause, found.because, found.also

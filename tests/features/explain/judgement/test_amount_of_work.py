@@ -7,11 +7,8 @@ from types import FrameType
 
 import pytest
 
-from pylaunch.features.explain.judgement.verdict import judge_logs
-from pylaunch.store.signatures import signatures
-from tests.features.explain.judgement.verdicts import scanned
+from tests.features.explain.judgement.verdicts import scanned, verdict_of
 
-CATALOGUE = signatures()
 LINEAR = 2.4
 """Twice the size takes at most this many times the calls."""
 
@@ -92,4 +89,4 @@ def test_twice_the_ranks_take_twice_the_calls_to_search(content: Callable[[int],
 @pytest.mark.parametrize("content", [tracebacks, failures, facts])
 def test_twice_the_ranks_take_twice_the_calls_to_judge(content: Callable[[int], bytes]) -> None:
     half, whole = scanned(content(100)), scanned(content(200))
-    assert calls(lambda: judge_logs(CATALOGUE, [whole])) <= LINEAR * calls(lambda: judge_logs(CATALOGUE, [half]))
+    assert calls(lambda: verdict_of([whole])) <= LINEAR * calls(lambda: verdict_of([half]))

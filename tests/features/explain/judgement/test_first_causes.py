@@ -2,21 +2,16 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
-from pylaunch.store.signatures import signatures
+from pylaunch.features.explain.judgement.verdict import LogVerdict
 from pylaunch.verdict.logs.line import Origin
-from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import scanned, verdict_of
 
-CATALOGUE = signatures()
-SEARCH = search_of(CATALOGUE)
 STEPS = "".join(f"step {step} of rank 0 loss=2.1\n" for step in range(1, 7))
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 88, in <module>\n    main()\n'
 
 
 def verdict_on(*texts: str) -> LogVerdict:
-    logs = [scan(SEARCH, f"{rank}.log", [text.encode()], Origin(rank=rank)) for rank, text in enumerate(texts)]
-    return judge_logs(CATALOGUE, logs)
+    return verdict_of([scanned(text, f"{rank}.log", Origin(rank=rank)) for rank, text in enumerate(texts)])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.errors.error_form import error_form
+from pylaunch.features.explain.judgement.errors.error_form import error_weight
 from tests.features.explain.judgement.verdicts import verdict_on
 
 
@@ -42,7 +42,7 @@ from tests.features.explain.judgement.verdicts import verdict_on
     ],
 )  # fmt: skip
 def test_a_line_that_quotes_an_error_has_not_its_form(line: str) -> None:
-    assert error_form(line) is None
+    assert error_weight(line) is None
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.features.explain.judgement.verdict import LogVerdict
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import Origin
-from pylaunch.verdict.logs.scan import scan
-from tests.features.explain.judgement.verdicts import SEARCH
+from tests.features.explain.judgement.verdicts import scanned, verdict_of
 
 FORKED = """\
 huggingface/tokenizers: The current process just got forked, after parallelism has already been used.
@@ -20,8 +18,7 @@ NCCL = "n1:4711:4780 [0] NCCL INFO "
 
 def verdict_on(*logs: str, rank: bool = False) -> LogVerdict:
     origins = [Origin(f"n{at}", at) if rank else Origin() for at in range(len(logs))]
-    scans = [scan(SEARCH, f"{at}.log", [log.encode()], origins[at]) for at, log in enumerate(logs)]
-    return judge_logs(signatures(), scans)
+    return verdict_of([scanned(log, f"{at}.log", origins[at]) for at, log in enumerate(logs)])
 
 
 @pytest.mark.parametrize(

@@ -73,4 +73,4 @@ def test_a_failure_of_its_own_is_not_explained_by_a_warning_before_it() -> None:
     logs = {each.id: f"{each.example}\n" for each in signatures().signatures.values() if each.role in quiet}
     logs |= {name: text_of(case) for name, case in HEALTHY.items()}
     named = {name: verdict_on(log + UNRELATED).first for name, log in logs.items()}
-    assert {name: cause for name, cause in named.items() if cause is None or cause.cause.id != "program-error"} == {}
+    assert {name: cause for name, cause in named.items() if cause is None or cause.signature != "exception"} == {}

@@ -63,7 +63,7 @@ def test_an_end_that_another_end_or_a_stop_precedes_names_no_signal(log: str) ->
         ("loading\ndataloader worker 3 exited with -9\n", None),
         (
             f"loading\n{LOST.replace('ring.PeerLost: connection closed by peer', 'KeyError: 1')}rc=137\n",
-            "program-error",
+            "unexplained",
         ),
     ],
 )

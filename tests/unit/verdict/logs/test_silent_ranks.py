@@ -43,7 +43,6 @@ def of_rank(last: str, *, rank: int = 2, error: str = LOST) -> LogCause:
         ("training finished", LOST, "uneven-data"),
         ("reading shard 000117.tar", LATE, "rank-absent"),
         ("finished batch 3", LOST, "rank-silent-end"),
-        ("loss is nan at step 3, stopping this rank", LOST, "numerics"),
         ("got SIGTERM, leaving after step 41", LOST, "stopped-from-outside"),
         ("reading shard 000117.tar", "ring.PeerLost: peer 2 closed the ring", "rank-silent-end"),
     ],

@@ -24,7 +24,7 @@ def test_a_traceback_with_the_time_of_a_logger_before_each_line_is_read_whole() 
 
 
 def test_a_logged_exception_counts_if_the_log_ends_with_it_or_with_words_of_a_failure() -> None:
-    assert causes(f"start\n{LOGGED.format(s=25)}rc=1\n") == ["program-error"]
+    assert causes(f"start\n{LOGGED.format(s=25)}rc=1\n") == ["unexplained"]
     assert causes(f"start\n{LOGGED.format(s=25)}saved\nall written\nbye\nleft\n") == []
 
 

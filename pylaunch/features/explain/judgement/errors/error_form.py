@@ -1,4 +1,4 @@
-"""Form of an error: whether a line reports one, by its level and its words alone, and of which kind it is. Pure.
+"""Form of an error: whether a line reports one, by its level and its words alone. Pure.
 
 No list of known errors: the form is that of levels (ERROR, `E1122`, `[error]`, `level=error`), exceptions, the last
 words of programs (panic, terminate, Killed), texts of errno, refusals of shells, and reports of ends. Each expression
@@ -9,9 +9,7 @@ import re
 from enum import IntEnum
 from functools import lru_cache
 
-from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.errors import error_words as words
-from pylaunch.features.explain.judgement.errors.error_kinds import ErrorKind
 
 LONGEST = 600
 _ALIKE = str.maketrans("234678", "111111")
@@ -41,14 +39,6 @@ class ErrorWeight(IntEnum):
     """Report about the end of another process."""
 
 
-@dataclass(frozen=True)
-class ErrorForm:
-    """Form that a line has."""
-
-    weight: ErrorWeight
-    kind: ErrorKind
-
-
 _QUIET = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?"
 _ERROR = r"ERROR|ERR|SEVERE"
 _FATAL = r"CRITICAL|CRIT|FATAL|ALERT|EMERG|PANIC"
@@ -74,7 +64,6 @@ _FAILED_MESSAGE = re.compile(
 _OF_ERRNO = re.compile(r"(?i:fail|unable|cannot|could not).{1,300}\[Errno (?!1[01]\d)\d{1,3}\] \w")
 """Text of errno about a file that a program prints as a warning."""
 
-_LINK = re.compile(r"https?://\S{0,60}(?:docs|github|wiki)\S{0,300}")
 _RAISED = re.compile(
     r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8}|\"message\": \")?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}"
     r"(?:[A-Za-z_]\w{0,100}(?:Error|Exception|Exit|Expired|Timeout|Failure|Failed|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound"
@@ -82,10 +71,6 @@ _RAISED = re.compile(
     r"|(?:Assertion|Attribute|Import|Index|Key|Memory|Name|Runtime|Type|Value|(?:File|Module) ?Not ?Found) Error)"
     r"(?:\[[\w., ]{1,80}\]|\([\w., ]{1,80}\))?(?:: |:$|$)"
 )
-_OF_VALUES = re.compile(r"(?:\"message\": \")?[\w.]{0,100}(?:Value|Type|Key|Attribute|Index|Name|Shape|Access)Error: ")
-"""Exception of a program about values, whatever they mean: no sign of a device or a network that fails."""
-
-_OPTION = re.compile(r"(?<!\S)--[\w-]{1,60}(?:=\S{1,200})?")
 _RAISED_AFTER = re.compile(
     r"(?:\] |\| |- |: |\) )(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:\(\w{1,80}\))?: \S"
 )
@@ -96,23 +81,18 @@ _RAISED_WITHIN = re.compile(
 )
 
 
-def error_form(text: str) -> ErrorForm | None:
-    """Return the form of a line without its prefixes; None if it does not have that of an error."""
-    return _form(text.strip()[:LONGEST].translate(_ALIKE))
-
-
-@lru_cache(maxsize=2048)
-def _form(text: str) -> ErrorForm | None:
-    weight = _weight(text)
-    return None if weight is None else ErrorForm(weight, _kind(_LINK.sub("", text)))
+def error_weight(text: str) -> ErrorWeight | None:
+    """Return the weight of a line without its prefixes; None if it does not have the form of an error."""
+    return _weight(text.strip()[:LONGEST].translate(_ALIKE))
 
 
 def shape_of(text: str) -> str | None:
     """Return the beginning of a line without its numbers; None if it does not have the form of an error."""
-    form = error_form(text)
-    return None if form is None else f"{form.weight} {_NUMBERS.sub('#', text[:120])[:80]}"
+    weight = error_weight(text)
+    return None if weight is None else f"{weight} {_NUMBERS.sub('#', text[:120])[:80]}"
 
 
+@lru_cache(maxsize=2048)
 def _weight(text: str) -> ErrorWeight | None:
     plain = words.METRIC.sub(" ", text)
     if words.KERNEL.match(text):
@@ -174,13 +154,3 @@ def _level(text: str) -> str:
         return "quiet" if letter in "DIW" else "error" if letter == "E" else "fatal"
     named = found.lastgroup or ""
     return named.rstrip("23")
-
-
-def _kind(text: str) -> ErrorKind:
-    is_of_values, plain = _OF_VALUES.match(text), _OPTION.sub(" ", text)
-    for kind, pattern in words.KINDS:
-        if pattern.search(plain) and not (is_of_values and kind in (ErrorKind.DEVICE, ErrorKind.NETWORK)):
-            return kind
-    raised = _RAISED.match(text)
-    is_of_library = words.NATIVE.search(text) if raised is None else "." in raised[0].partition(":")[0]
-    return ErrorKind.LIBRARY if is_of_library else ErrorKind.PROGRAM

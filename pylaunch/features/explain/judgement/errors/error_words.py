@@ -1,11 +1,9 @@
-"""Words of errors, as expressions: those of levels, failures, victims and reports, and those about each kind of thing.
+"""Words of errors, as expressions: those of levels, failures, victims and reports.
 
 Each expression is bounded: a line of any content is read in linear time.
 """
 
 import re
-
-from pylaunch.features.explain.judgement.errors.error_kinds import ErrorKind
 
 
 def any_of(*forms: str, ignore_case: bool = False, words: bool = False) -> re.Pattern[str]:
@@ -255,68 +253,3 @@ REPORT = any_of(
     ignore_case=True,
 )  # fmt: skip
 """Reports about the end of another process."""
-
-SCHEDULER = any_of(
-    r"\b(?:srun|sbatch|salloc|slurm\w{0,12}|scontrol|scancel|squeue|sacct|[Mm]unge\w{0,3}|mpirun|mpiexec|orted"
-    r"|prted|prterun|PRTE|ORTE|hydra\w{0,12}|qsub|bsub|systemd|kubelet|[Kk]ubectl|FailedScheduling"
-    r"|[Jj]ob credential|StepId|Batch job|slots (?:available|that)|partition|qos)\b",
-    r"\.service: ", r"\b(?:job|step)s? (?:\d{2,}|submission)", r"^pod/", r"\bslots\b",
-)  # fmt: skip
-
-CONTAINER = any_of(
-    r"pyxis", r"enroot\S{0,20}", r"docker", r"podman", r"containerd", r"runc", r"crun", r"OCI", r"apptainer",
-    r"singularity", r"buildah", r"squashfs", r"nvidia-container-\w{1,20}", r"rootless", r"SIF", r"JSON input",
-    r"[Cc]ontainers?", r"ImagePullBackOff", r"ErrImagePull", r"manifest unknown", r"oci registry",
-    words=True,
-)  # fmt: skip
-
-DEVICE = any_of(
-    r"CUDA", r"\bcuda", r"CUBLAS", r"CUDNN", r"cuBLAS", r"cuDNN", r"NVRM", r"\bXid\b", r"[Nn]vidia", r"NVIDIA",
-    r"NVML", r"\bGPUs?\b", r"\bHIP\b", r"ROCm", r"hipError", r"amdgpu", r"\bmlx[15]_", r"device ordinal",
-    r"\bECC\b", r"NVLink", r"NVSwitch", r"PCIe", r"pcieport", r"\bAER\b", r"\bTPUs?\b", r"libtpu",
-    r"Hardware Error", r"[Mm]achine check", r"\bmce:", r"nvme\d", r"\bDCGM\b", r"PTX", r"\bdriver version",
-    r"No such device", r"habana", r"\bHPU\b", r"ascend", r"\bNPU\b",
-)  # fmt: skip
-
-MEMORY = any_of(
-    r"out of memory", r"\boom\b", r"oom-kill", r"cannot allocate memory", r"bad_alloc", r"memoryerror",
-    r"/dev/shm", r"shared memory", r"resource exhausted", r"allocat\w{1,6} (?:memory|\d)", r"memory cgroup",
-    ignore_case=True,
-)  # fmt: skip
-
-NETWORK = any_of(
-    r"\bconnect(?:ion|ing|ed)?\b", r"\bconnect\(", r"\bsockets?\b", r"\baddress(?:es)?\b", r"\bports?\b",
-    r"hostname", r"\bresolve", r"\bdns\b", r"unreachable", r"no route", r"\bbind\b", r"\blisten\w{0,3}\b",
-    r"\btls\b", r"\bssl\b", r"certificate", r"handshake", r"\bnccl", r"\bgloo\b", r"\bucx", r"\bibv_", r"\brdma\b",
-    r"\broce\b", r"infiniband", r"\bpeer\b", r"rendezvous", r"\bgrpc\b", r"https?\b", r"proxy",
-    r"submitted to be reduced", r"\brpc\b(?!.{0,20} = Unimpl)", r"endpoint", r"name or service", r"\bssh\b",
-    r"kex_exchange",
-    ignore_case=True,
-)  # fmt: skip
-
-FILE = any_of(
-    r"no such file", r"permission denied", r"is a directory", r"not a directory", r"no space left",
-    r"read-only file", r"input/output error", r"stale file", r"quota", r"\.safetensors",
-    r"\.(?:pt|bin|ckpt|tar|json|ya?ml|so|toml|parquet|arrow)\b", r"checkpoint", r"\bfiles?\b",
-    r"\bdirector(?:y|ies)\b", r"\bpath\b", r": not found$", r"command not found", r"structure needs cleaning",
-    r"i/o error", r"\bnfs:", r"\bext4", r"\bxfs\b", r"lustre", r"too many open files", r"file name too long",
-    r"bad interpreter", r"exec format", r"cannot execute", r"cannot open shared object",
-    ignore_case=True,
-)  # fmt: skip
-
-NATIVE = any_of(
-    r"\.(?:cpp|cc|cu|h|hpp|c|go|rs|java|scala):\d", r"\bwhat\(\):", r"terminate called", r"panic",
-    r"Exception in thread", r"Assertion", r"Check failed", r"\[\w{1,30}\] \[(?:error|critical)\]",
-)  # fmt: skip
-"""Forms of programs that are not written in Python."""
-
-KINDS = (
-    (ErrorKind.CONTAINER, CONTAINER),
-    (ErrorKind.SCHEDULER, SCHEDULER),
-    (ErrorKind.MEMORY, MEMORY),
-    (ErrorKind.DEVICE, DEVICE),
-    (ErrorKind.FILE, FILE),
-    (ErrorKind.NETWORK, NETWORK),
-    (ErrorKind.PROCESS, SIGNAL),
-)
-"""Words about each kind of thing: the first that a line has counts."""

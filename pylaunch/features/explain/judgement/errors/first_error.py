@@ -11,19 +11,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.course import ENDS, ENDS_WELL
-from pylaunch.features.explain.judgement.errors.error_form import ErrorForm, ErrorWeight, error_form, is_exception
-from pylaunch.features.explain.judgement.errors.error_kinds import (
-    IN_THE_LOG,
-    OF_A_REPORT,
-    OF_A_VICTIM,
-    ErrorKind,
-    NextStep,
-    next_step,
-)
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_weight, is_exception
 from pylaunch.features.explain.judgement.topics import ERRORS, LAST_ERRORS
-from pylaunch.model.text.argv import pylaunch
+from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
 from pylaunch.verdict.logs.scan import KeptLine, LogScan
@@ -43,26 +35,47 @@ NEAR_END = 15
 """Words of failure without a level count this many lines before the end of a log."""
 
 
+AROUND = 20
+"""Lines before an error that its command prints."""
+
+_OF_A_VICTIM = "Another process was gone before: which rank ended first, and what is the first error in its log?"
+_OF_A_REPORT = "The line reports an end: what is the first error in the log of the process that ended?"
+_OF_A_PROGRAM = "Which program or library printed it, in which version, and what did it do right before?"
+
+
 @dataclass(frozen=True)
 class FirstError:
     """First error of a log whose cause no signature knows."""
 
     evidence: EvidenceLine
-    kind: ErrorKind
-    """Thing that it is about."""
-
     weight: ErrorWeight
-    question: str
-    check: str
-    """Command that answers the question."""
-
     rank: int | None = None
     """Rank that wrote it, if the log shows it."""
+
+    run: str = ""
+    """Run whose logs hold it; "" for a file that is here."""
 
     @property
     def is_own(self) -> bool:
         """True unless it is the text of a victim or a report of an end."""
         return self.weight < ErrorWeight.VICTIM
+
+    @property
+    def question(self) -> str:
+        """Return what leads from the line to its cause."""
+        if self.weight is ErrorWeight.VICTIM:
+            return _OF_A_VICTIM
+        return _OF_A_REPORT if self.weight is ErrorWeight.REPORT else _OF_A_PROGRAM
+
+    @property
+    def check(self) -> str:
+        """Return the command that answers the question."""
+        if self.run:
+            return pylaunch("logs", self.run, *(() if self.rank is None else ("--rank", str(self.rank))))
+        if not self.is_own:
+            return "pylaunch explain with the logs of all ranks"
+        file = "LOG" if self.evidence.file == "stdin" else quoted((self.evidence.file,))
+        return f"sed -n '{max(1, self.evidence.line - AROUND)},{self.evidence.line + 5}p' {file}"
 
 
 @dataclass(frozen=True)
@@ -72,53 +85,39 @@ class ErrorLines:
     first: KeptLine | None
     """First error that ended a process; None if none did."""
 
-    form: ErrorForm | None
+    weight: ErrorWeight | None
     survived: tuple[KeptLine, ...]
     """Lines after which the program continued."""
 
 
 def first_error(lines: ErrorLines) -> FirstError | None:
-    """Return the first error with its question; None if no error ended a process."""
-    if lines.first is None or lines.form is None:
+    """Return the first error; None if no error ended a process."""
+    if lines.first is None or lines.weight is None:
         return None
-    evidence, form = evidence_of(lines.first), lines.form
-    step: NextStep = next_step(form.kind, lines.first.text, evidence.file, evidence.line)
-    if form.weight is ErrorWeight.VICTIM:
-        step = OF_A_VICTIM
-    elif form.weight is ErrorWeight.REPORT:
-        step = OF_A_REPORT
-    return FirstError(evidence, form.kind, form.weight, step.question, step.check, lines.first.origin.rank)
-
-
-def of_run(error: FirstError, run: str) -> FirstError:
-    """Return an error in the last lines of a run, of which no file is here: the command is one for its logs."""
-    if error.is_own and error.kind not in IN_THE_LOG:
-        return error
-    whose = () if error.rank is None else ("--rank", str(error.rank))
-    return replace(error, check=pylaunch("logs", run, *whose))
+    return FirstError(evidence_of(lines.first), lines.weight, lines.first.origin.rank)
 
 
 def lines_with_errors(facts: LogFacts, known: Mapping[tuple[str, int], Role]) -> ErrorLines:
     """Return the lines with the form of an error; `known` has the roles of the lines that signatures know."""
     survived: list[KeptLine] = []
-    found: list[tuple[KeptLine, ErrorForm]] = []
+    found: list[tuple[KeptLine, ErrorWeight]] = []
     for scan in facts.scans:
         alive = _Lines(facts, scan, known)
         survived += alive.survived
         found += alive.first
     chosen = _earliest(found)
-    line, form = chosen or (None, None)
-    return ErrorLines(line, form, tuple(survived))
+    line, weight = chosen or (None, None)
+    return ErrorLines(line, weight, tuple(survived))
 
 
-def _earliest(found: Sequence[tuple[KeptLine, ErrorForm]]) -> tuple[KeptLine, ErrorForm] | None:
+def _earliest(found: Sequence[tuple[KeptLine, ErrorWeight]]) -> tuple[KeptLine, ErrorWeight] | None:
     """Return the error of a process of its own that no other one precedes; else that of a victim, else a report."""
     if not found:
         return None
-    own = [each for each in found if each[1].weight < ErrorWeight.VICTIM]
-    least = min(form.weight for _, form in found)
-    left = [each for each in own if each[1].weight < ErrorWeight.FAILURE] or own
-    left = left or [each for each in found if each[1].weight == least]
+    own = [each for each in found if each[1] < ErrorWeight.VICTIM]
+    least = min(weight for _, weight in found)
+    left = [each for each in own if each[1] < ErrorWeight.FAILURE] or own
+    left = left or [each for each in found if each[1] == least]
     at = [(line.time, line.file, line.line) for line, _ in left]
     for index, each in enumerate(left):
         if not any(is_before(at[other], at[index]) for other in range(len(left)) if other != index):
@@ -137,27 +136,27 @@ class _Lines:
         self._known = known
         kept = {line.line: line for topic in (ERRORS, LAST_ERRORS) for line in scan.kept.get(topic, ())}
         every = (kept[number] for number in sorted(kept))
-        forms = [(line, form) for line in every if (form := error_form(line.text)) is not None]
-        plain = [line for line in scan.tail if error_form(line.text) is None and not self._is_code(line)]
+        forms = [(line, weight) for line in every if (weight := error_weight(line.text)) is not None]
+        plain = [line for line in scan.tail if error_weight(line.text) is None and not self._is_code(line)]
         self._last_plain = plain[-1].line if plain and plain[-1] is scan.tail[-1] else 0
         self._good = max((line.line for line in plain if ENDS_WELL.search(line.text)), default=0)
         self._end = max((line.line for line in plain if ENDS.search(line.text)), default=0)
         self._numbers = sorted({*(line.line for line, _ in forms), *facts.failures.get(scan.file, [])})
         self._reach = _reaches(self._numbers)
         self.survived: list[KeptLine] = []
-        alive: list[tuple[KeptLine, ErrorForm]] = []
-        for line, form in forms:
-            if self._is_survived(line, form):
+        alive: list[tuple[KeptLine, ErrorWeight]] = []
+        for line, weight in forms:
+            if self._is_survived(line, weight):
                 self.survived.append(line)
             else:
-                alive.append((line, ErrorForm(self._weight(line, form), form.kind)))
+                alive.append((line, self._weight(line, weight)))
         own = _first_of([each for each in alive if not self._is_code(each[0])])
-        if own is not None and own[1].weight is ErrorWeight.FAILURE and scan.lines - own[0].line > NEAR_END:
+        if own is not None and own[1] is ErrorWeight.FAILURE and scan.lines - own[0].line > NEAR_END:
             self.survived.append(own[0])
-            own = _first_of([each for each in alive if each[1].weight >= ErrorWeight.VICTIM])
+            own = _first_of([each for each in alive if each[1] >= ErrorWeight.VICTIM])
         self.first = [] if own is None else [own]
 
-    def _weight(self, line: KeptLine, form: ErrorForm) -> ErrorWeight:
+    def _weight(self, line: KeptLine, weight: ErrorWeight) -> ErrorWeight:
         """Return the weight of a line; one that a signature knows as a symptom, with its message, is a victim's.
 
         An exception after a report is no part of the report.
@@ -166,17 +165,17 @@ class _Lines:
         if at >= 0 and line.line - self._symptoms[at] <= MESSAGE:
             is_report = self._known[line.file, self._symptoms[at]] is Role.WRAPPER
             if is_report and self._symptoms[at] < line.line and is_exception(line.text):
-                return form.weight
-            return max(form.weight, ErrorWeight.REPORT if is_report else ErrorWeight.VICTIM)
-        return form.weight
+                return weight
+            return max(weight, ErrorWeight.REPORT if is_report else ErrorWeight.VICTIM)
+        return weight
 
     def _is_code(self, line: KeptLine) -> bool:
         """Return True for a line of a source in a traceback."""
         return self._facts.is_in_exception(line.file, line.line) and not is_exception(line.text)
 
-    def _is_survived(self, line: KeptLine, form: ErrorForm) -> bool:
+    def _is_survived(self, line: KeptLine, weight: ErrorWeight) -> bool:
         role = self._known.get((line.file, line.line))
-        if role is Role.BENIGN or (role is Role.WARNING and form.weight is ErrorWeight.FAILURE):
+        if role is Role.BENIGN or (role is Role.WARNING and weight is ErrorWeight.FAILURE):
             return True
         reach = self._reach[self._numbers[bisect_right(self._numbers, line.line) - 1]]
         if self._scan.lines - line.line > NEAR_LINES and self._scan.lines - reach > FOLLOWED_LINES:
@@ -185,13 +184,13 @@ class _Lines:
         is_handled = facts.is_handled(line.file, line.line) or facts.is_survived_by_all(line)
         if is_handled or facts.is_survived(line.file, line.line, line.origin):
             return True
-        if form.weight is ErrorWeight.ENDS:
+        if weight is ErrorWeight.ENDS:
             in_traceback = self._facts.is_in_exception(line.file, line.line)
             return is_exception(line.text) and not in_traceback and self._progress_after(line) >= 2
         is_followed = line.line < self._last_plain or names_substitute(line.text)
-        if form.weight is ErrorWeight.FAILURE and is_followed and continues(line.text):
+        if weight is ErrorWeight.FAILURE and is_followed and continues(line.text):
             return True
-        ended_well = max(self._good, self._end) if form.weight is ErrorWeight.FAILURE else self._good
+        ended_well = max(self._good, self._end) if weight is ErrorWeight.FAILURE else self._good
         return ended_well > line.line or self._progress_after(line) > 0
 
     def _progress_after(self, line: KeptLine) -> int:
@@ -212,32 +211,28 @@ def _reaches(numbers: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def _first_of(lines: Sequence[tuple[KeptLine, ErrorForm]]) -> tuple[KeptLine, ErrorForm] | None:
+def _first_of(lines: Sequence[tuple[KeptLine, ErrorWeight]]) -> tuple[KeptLine, ErrorWeight] | None:
     """Return the first error among the lines of one log that count."""
-    ends = [at for at, (_, form) in enumerate(lines) if form.weight is ErrorWeight.ENDS]
-    errors = [at for at, (_, form) in enumerate(lines) if form.weight is ErrorWeight.ERROR]
+    ends = [at for at, (_, weight) in enumerate(lines) if weight is ErrorWeight.ENDS]
+    errors = [at for at, (_, weight) in enumerate(lines) if weight is ErrorWeight.ERROR]
     if ends:
         return lines[ends[0] if is_exception(lines[ends[0]][0].text) else _adjacent(lines, ends[0])]
     if errors:
         return lines[_series(lines, errors)]
-    for weight in (ErrorWeight.FAILURE, ErrorWeight.VICTIM, ErrorWeight.REPORT):
-        if found := [at for at, (_, form) in enumerate(lines) if form.weight is weight]:
-            return lines[_series(lines, found) if weight is ErrorWeight.FAILURE else found[0]]
+    for wanted in (ErrorWeight.FAILURE, ErrorWeight.VICTIM, ErrorWeight.REPORT):
+        if found := [at for at, (_, weight) in enumerate(lines) if weight is wanted]:
+            return lines[_series(lines, found) if wanted is ErrorWeight.FAILURE else found[0]]
     return None
 
 
-def _adjacent(lines: Sequence[tuple[KeptLine, ErrorForm]], at: int) -> int:
+def _adjacent(lines: Sequence[tuple[KeptLine, ErrorWeight]], at: int) -> int:
     """Return the first of the errors that are right before a line."""
-    while (
-        at > 0
-        and lines[at - 1][1].weight <= ErrorWeight.ERROR
-        and lines[at][0].line - lines[at - 1][0].line <= ADJACENT
-    ):
+    while at > 0 and lines[at - 1][1] <= ErrorWeight.ERROR and lines[at][0].line - lines[at - 1][0].line <= ADJACENT:
         at -= 1
     return at
 
 
-def _series(lines: Sequence[tuple[KeptLine, ErrorForm]], errors: Sequence[int]) -> int:
+def _series(lines: Sequence[tuple[KeptLine, ErrorWeight]], errors: Sequence[int]) -> int:
     """Return the first error of the last series of errors."""
     first = errors[-1]
     for at in reversed(errors[:-1]):
