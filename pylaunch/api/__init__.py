@@ -35,7 +35,7 @@ from pylaunch.model.secret import Secrets
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.provision.provisioning import ProvisionOptions, ProvisionReport
-from pylaunch.runs.events import Notice, RanksReleased, RunEnded
+from pylaunch.runs.events import RanksReleased, RunEnded
 from pylaunch.runs.stacks import StacksReport
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
@@ -54,7 +54,6 @@ __all__ = [
     "Host",
     "InventoryError",
     "Job",
-    "Notice",
     "NumberedEvent",
     "OnHang",
     "Outcome",

@@ -23,7 +23,7 @@ from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_job, find_run
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.events import Notice, RunEnded, StartEvent
+from pylaunch.runs.events import Attached, AttemptEnded, LogsCaughtUp, RunEnded, StartEvent, notice
 from pylaunch.runs.planned import plan_start
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks, end_leftovers
@@ -94,7 +94,7 @@ def start(
     early: list[StartEvent] = []
     given = {"container": container, "container_mount": tuple(container_mounts)}
     job = features.job_changes(given)(job)
-    planned = plan_start(cluster, job, judge_settings, lambda text: early.append(Notice(text)))
+    planned = plan_start(cluster, job, judge_settings, lambda text: early.append(notice(text)))
     if wanted.ends_leftovers:
         end_leftovers(planned.plan, early.append)
     recorded = starting.begin(planned, early.append)
@@ -123,10 +123,10 @@ def attach(run: str, cluster: Cluster | None = None) -> RunHandle:
     record = find_run(run, None if cluster is None else discover_runs(cluster))
 
     def work(emit: Callable[[StartEvent], None], interrupter: Interrupter) -> Outcome:
-        def as_start_event(event: attaching.AttachEvent) -> None:
-            if isinstance(event, attaching.RunOver):
-                emit(RunEnded(event.record.plan, event.outcome))
-            elif not isinstance(event, attaching.Attached | attaching.LogsCaughtUp):
+        def as_start_event(event: StartEvent) -> None:
+            if isinstance(event, AttemptEnded):
+                emit(RunEnded(event.plan, event.outcome))
+            elif not isinstance(event, Attached | LogsCaughtUp):
                 emit(event)
 
         return attaching.attach(record, as_start_event, interrupter, attaching.AttachOptions(relays_output=False))

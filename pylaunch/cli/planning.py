@@ -7,14 +7,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pylaunch.base.dataclass import asdict, dataclass, replace
+from pylaunch.base.dataclass import asdict, replace
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
 from pylaunch.errors import ExitCode
 from pylaunch.features import judge_settings
 from pylaunch.inventory.host_list import is_host_list
 from pylaunch.inventory.load import source_of
 from pylaunch.inventory.settings import SETTINGS, read_settings
-from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.job import TREE, Container
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RankCommand, RunPlan
 from pylaunch.model.secret import MASK, masked
@@ -92,17 +92,8 @@ ON_THE_NODE = {
 
 OF_TORCHRUN = "variables that torchrun sets in the ranks that it starts"
 
-MOST_GROUPS = 4
-"""Different values of one variable that are printed with their hosts or ranks; of more, only the first and last."""
-
-
-@dataclass(frozen=True)
-class _Row:
-    """Environment of one rank."""
-
-    host: str
-    rank: int
-    variables: Mapping[str, ComposedVariable]
+MOST_VALUES = 4
+"""Different values of one variable that are printed; `--json` has them by rank, with those that they override."""
 
 
 def inventory_line(named: Path | None) -> str:
@@ -157,56 +148,24 @@ def plan_lines(plan: RunPlan, commands: Commands, *, verbose: bool = True) -> It
 
 
 def _environment_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
-    rows = [
-        _Row(node.host.name, rank.rank, compose(_layers(plan, command, each)))
-        for node, command in commands
-        for rank, each in zip(node.ranks, command.ranks, strict=True)
-    ]
-    names = sorted({name for row in rows for name in row.variables})
+    environments = [compose(_layers(plan, command, each)) for _, command in commands for each in command.ranks]
+    names = sorted({name for each in environments for name in each})
     for layer in Layer:
-        found = {name: [row for row in rows if _is_of(row, name, layer)] for name in names}
+        known = [(name, [each[name] for each in environments if name in each]) for name in names]
+        found = [(name, [each for each in variables if each.layer is layer]) for name, variables in known]
         if layer in ON_THE_NODE:
             yield f"  {layer.value}: {ON_THE_NODE[layer]}"
         elif layer is Layer.LAUNCHER and any(command.launcher for _, command in commands):
             yield f"  {layer.value}: {OF_TORCHRUN}"
-        elif any(found.values()):
+        elif any(variables for _, variables in found):
             yield f"  {layer.value}:"
-        yield from (f"    {_assignment(name, having, len(rows))}" for name, having in found.items() if having)
+        yield from (f"    {name}={_values_shown(variables)}" for name, variables in found if variables)
 
 
-def _is_of(row: _Row, name: str, layer: Layer) -> bool:
-    return name in row.variables and row.variables[name].layer is layer
-
-
-def _assignment(name: str, rows: Sequence[_Row], world_size: int) -> str:
-    """Return `name` with its value in `rows`, and the values of lower layers that it overrides."""
-    values: dict[str, list[_Row]] = {}
-    overridden: dict[str, list[_Row]] = {}
-    for row in rows:
-        variable = row.variables[name]
-        values.setdefault(shlex.quote(variable.value), []).append(row)
-        for layer, value in variable.overrides:
-            overridden.setdefault(f"{layer.value}: {shlex.quote(value)}", []).append(row)
-    is_per_rank = rows[0].variables[name].layer is Layer.IDENTITY
-    text = f"{name}={_folded(values, world_size, is_per_rank=is_per_rank)}"
-    if overridden:
-        text += f"  (overrides {_folded(overridden, world_size, is_per_rank=is_per_rank)})"
-    return text
-
-
-def _folded(places: Mapping[str, Sequence[_Row]], world_size: int, *, is_per_rank: bool) -> str:
-    """Return all texts, each with the hosts or ranks where it holds unless it holds everywhere."""
-    if len(places) > MOST_GROUPS:
-        first, *_, last = places
-        return f"{first} … {last}"
-    return "; ".join(
-        text if len(rows) == world_size else f"{text} on {_where(rows, is_per_rank=is_per_rank)}"
-        for text, rows in places.items()
-    )
-
-
-def _where(rows: Sequence[_Row], *, is_per_rank: bool) -> str:
-    return _ranks([row.rank for row in rows]) if is_per_rank else fold(row.host for row in rows)
+def _values_shown(variables: Sequence[ComposedVariable]) -> str:
+    """Return the different values of a variable in the order of ranks; of many, the first and the last."""
+    values = list(dict.fromkeys(shlex.quote(each.value) for each in variables))
+    return "; ".join(values) if len(values) <= MOST_VALUES else f"{values[0]} … {values[-1]}"
 
 
 def _layers(plan: RunPlan, command: NodeCommand, rank: RankCommand | None) -> Mapping[Layer, Mapping[str, str]]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.cli.views.logs import copy_logs
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs.connect.interruptible import signals
@@ -21,7 +20,7 @@ from pylaunch.terminal.document import current
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.views import findings, run_data
 from pylaunch.terminal.views.live import USAGE_S, has_board
-from pylaunch.terminal.views.start import StartView
+from pylaunch.terminal.views.start import RunView
 from pylaunch.transport.background import Background, fork_to_background
 
 
@@ -48,7 +47,7 @@ class Presentation:
 def run_planned(planned: PlannedRun, options: StartOptions, shown: Presentation) -> int:
     """Start `planned` and return the exit code. With --json, stdout has only the document; ranks write to stderr."""
     with contextlib.ExitStack() as stack:
-        view = StartView()
+        view = RunView()
         ending = stack.enter_context(_job_ended(shown.end_nodes))
         if shown.as_json:
             stack.callback(_show_document, planned, view)
@@ -83,12 +82,12 @@ def _job_ended(end_nodes: Callable[[bool], None]) -> Iterator[_Ending]:
             end_nodes(ending.is_good)
 
 
-def _show_document(planned: PlannedRun, view: StartView) -> None:
+def _show_document(planned: PlannedRun, view: RunView) -> None:
     if current().as_json:
         document.show(run_data.latest(view.run or planned.plan.run))
 
 
-def _followed(planned: PlannedRun, options: StartOptions, shown: Presentation, view: StartView) -> int:
+def _followed(planned: PlannedRun, options: StartOptions, shown: Presentation, view: RunView) -> int:
     options = replace(options, usage_every_s=USAGE_S if has_board() else 0.0)
 
     def show(event: StartEvent) -> None:
@@ -105,9 +104,7 @@ def _report(shown: Presentation, event: StartEvent) -> None:
         observer.on_event(event)
 
 
-def _detached(
-    planned: PlannedRun, options: StartOptions, shown: Presentation, shared: tuple[StartView, _Ending]
-) -> int:
+def _detached(planned: PlannedRun, options: StartOptions, shown: Presentation, shared: tuple[RunView, _Ending]) -> int:
     view, ending = shared
     if options.ends_leftovers:
         end_leftovers(planned.plan, view.show)
@@ -131,7 +128,7 @@ def _detached(
     return ending.of(_ended(lambda: run(recorded, replace(options, relays_output=False), show, signals), shown, view))
 
 
-def _ended(work: Callable[[], Outcome], shown: Presentation, view: StartView) -> int:
+def _ended(work: Callable[[], Outcome], shown: Presentation, view: RunView) -> int:
     try:
         outcome = work()
     except PylaunchError as error:
@@ -151,6 +148,8 @@ def _report_end(shown: Presentation, ending: RunEnding) -> None:
 
 
 def _collect(run: str, directory: Path) -> None:
+    from pylaunch.cli.commands.watch.logs import copy_logs  # noqa: PLC0415 -- only with --save-logs
+
     for record in map(runs.read, reversed(runs.attempts(run))):
         if record.outcome is None or record.outcome.status is not Status.REFUSED:
             copy_logs(record, directory)

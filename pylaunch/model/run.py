@@ -13,7 +13,28 @@ class EventKind(Enum):
     """Kind of an event of a run."""
 
     WAITING = "waiting"
-    """The start waits in the queue for what the text names."""
+    """The start waits in the queue."""
+
+    LEFTOVER_ENDED = "leftover_ended"
+    """A process that no live run owns was ended, before the start."""
+
+    SPARE_REFUSED = "spare_refused"
+    """A spare cannot take part and was dropped."""
+
+    TURN_LOST = "turn_lost"
+    """A run that did not queue took the devices first. The start queues again, as a run with a new id."""
+
+    TREE_CHANGED = "tree_changed"
+    """Files of the shipped tree changed after it was read. All nodes have the content from before."""
+
+    RESTARTING = "restarting"
+    """Another attempt follows; the text says why."""
+
+    NO_RESTART = "no_restart"
+    """No attempt follows one that failed."""
+
+    NOTICE = "notice"
+    """A line of progress, or a remark, for a person. No record has it."""
 
     PREPARED = "prepared"
     REFUSED = "refused"

@@ -9,7 +9,7 @@ from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet, raise_if_none
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.events import Notice, RunEvent, recording
+from pylaunch.runs.events import Attached, AttemptEnded, LogsCaughtUp, StartEvent, notice, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.runs.proof import finish
 from pylaunch.store import runs
@@ -34,33 +34,6 @@ async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> 
 
 
 @dataclass(frozen=True)
-class Attached:
-    """The run is live and is followed from now on."""
-
-    record: RunRecord
-    leads: bool
-    """This process is the controller of the run now, and keeps its record."""
-
-
-@dataclass(frozen=True)
-class LogsCaughtUp:
-    """All output that was written before has been emitted."""
-
-
-@dataclass(frozen=True)
-class RunOver:
-    """The run is over. The last event."""
-
-    record: RunRecord
-    outcome: Outcome
-    ran_s: float | None
-    """From the release to the end of the last rank; None where no release is recorded."""
-
-
-AttachEvent = Attached | LogsCaughtUp | RunOver | RunEvent
-
-
-@dataclass(frozen=True)
 class AttachOptions:
     """How a run is followed."""
 
@@ -75,7 +48,7 @@ TO_THE_END = AttachOptions()
 
 def attach(
     record: RunRecord,
-    emit: Callable[[AttachEvent], None],
+    emit: Callable[[StartEvent], None],
     interrupts: InterruptSource | None = None,
     options: AttachOptions = TO_THE_END,
 ) -> Outcome:
@@ -86,7 +59,7 @@ def attach(
     """
     outcome = record.outcome
     if outcome is None:
-        recorder = runs.Recorder(record.plan.run, lambda text: emit(Notice(text)))
+        recorder = runs.Recorder(record.plan.run, lambda text: emit(notice(text)))
         leads = recorder.take_charge()
         emit(Attached(record, leads))
         emit_run = recording(recorder if leads else None, emit)
@@ -111,5 +84,5 @@ def attach(
         finally:
             recorder.give_up_charge()
         record = runs.read(record.plan.run)
-    emit(RunOver(record, outcome, record.ran_s(outcome)))
+    emit(AttemptEnded(record.plan, outcome, record.ran_s(outcome)))
     return outcome

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass, replace
@@ -10,9 +10,10 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import Event
+from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.model.text.size import shown_size
 from pylaunch.protocol.examination import RankView
+from pylaunch.runs import steady_clock
 from pylaunch.store.runs import Recorder
 
 DENIED = os.strerror(errno.EACCES)
@@ -41,26 +42,36 @@ class UsageReported:
     """Clock of the node minus ours when the connection began, in seconds; None where it is not reported."""
 
 
-@dataclass(frozen=True)
-class Notice:
-    """A line of progress, or a remark, for a person."""
+RunEvent = Event | LinesWritten | UsageReported | RankView
+"""An `Event` is all that happens to a run, with a line for a person: the record keeps it, all views print it. Output
+and load are beside it. A `RankView` is what a rank did before its node stopped it; the record keeps it, too."""
 
-    text: str
-
-
-RunEvent = Event | LinesWritten | UsageReported | RankView | Notice
-"""A `model.run.Event` is what the record keeps: nodes prepared, ranks started and ended, contact lost and regained.
-A `RankView` is the view of a rank that its node took before it stopped the rank; the record keeps it, too."""
+PRINTED = frozenset({
+    EventKind.NOTICE, EventKind.WAITING, EventKind.LEFTOVER_ENDED, EventKind.SPARE_REFUSED, EventKind.TURN_LOST,
+    EventKind.TREE_CHANGED, EventKind.RESTARTING, EventKind.NO_RESTART,
+})  # fmt: skip
+"""Kinds whose text is printed as it is."""
 
 Emitter = Callable[[RunEvent], None]
 """Receives the events of a run. It must not block."""
+
+
+def event(kind: EventKind, text: str = "", host: str | None = None, lines: Sequence[str] = ()) -> Event:
+    """Return an event of now."""
+    return Event(steady_clock.now(), kind, host, text=text, lines=tuple(lines))
+
+
+def notice(text: str) -> Event:
+    """Return a line of progress, or a remark."""
+    return event(EventKind.NOTICE, text)
 
 
 def recording(recorder: Recorder | None, emit: Emitter) -> Emitter:
     """Return an emitter that appends events and views of ranks to the record, if there is one, and emits everything."""
 
     def record(event: RunEvent) -> None:
-        if recorder is not None and isinstance(event, Event | RankView):
+        is_notice = isinstance(event, Event) and event.kind is EventKind.NOTICE
+        if recorder is not None and isinstance(event, Event | RankView) and not is_notice:
             recorder.append(event)
         emit(event)
 
@@ -100,33 +111,6 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Restarting:
-    """Another attempt follows."""
-
-    plan: RunPlan
-    why: str
-    """Changes of the hosts, in one line; "" when there are none."""
-
-    fallback: str = ""
-    """Change of the network with its price, in one line; "" when there is none."""
-
-
-@dataclass(frozen=True)
-class NoRestart:
-    """No attempt follows one that failed."""
-
-    why: str
-
-
-@dataclass(frozen=True)
-class LeftoverEnded:
-    """A process that no live run owns was ended, before the start."""
-
-    host: str
-    process: str
-
-
-@dataclass(frozen=True)
 class RunBegun:
     """The record of a run was created: `pylaunch ps` lists it."""
 
@@ -134,45 +118,10 @@ class RunBegun:
 
 
 @dataclass(frozen=True)
-class SpareRefused:
-    """A spare cannot take part and was dropped."""
-
-    host: str
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class AttemptStarted:
     """An attempt connects to its nodes."""
 
     plan: RunPlan
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """The start waits in the queue."""
-
-    blocked_by: tuple[str, ...]
-    """Devices, ports and runs that block it, in words, hosts folded."""
-
-
-@dataclass(frozen=True)
-class TurnLost:
-    """A run that did not queue took the devices first. The start queues again, as a run with a new id."""
-
-
-@dataclass(frozen=True)
-class FindingReported:
-    """A check beside the start, or the comparison of its nodes, found something that does not prevent it."""
-
-    finding: Finding
-
-
-@dataclass(frozen=True)
-class TreeChanged:
-    """Files of the shipped tree changed after it was read. All nodes have the content from before."""
-
-    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -202,6 +151,20 @@ class AttemptEnded:
 
 
 @dataclass(frozen=True)
+class Attached:
+    """The run is live and is followed from now on."""
+
+    record: RunRecord
+    leads: bool
+    """This process is the controller of the run now, and keeps its record."""
+
+
+@dataclass(frozen=True)
+class LogsCaughtUp:
+    """All output that was written before has been emitted."""
+
+
+@dataclass(frozen=True)
 class RunEnded:
     """The run is over, with all of its attempts. The last event of a start that raises no error."""
 
@@ -213,23 +176,10 @@ class RunEnded:
 
 
 StartEvent = (
-    LeftoverEnded
-    | RunBegun
-    | SpareRefused
-    | AttemptStarted
-    | Waiting
-    | TurnLost
-    | FindingReported
-    | TreeChanged
-    | RanksReleased
-    | RunEvent
-    | AttemptRefused
-    | AttemptEnded
-    | Restarting
-    | NoRestart
-    | RunEnded
-)
-"""`model.run.Event` reports what the record keeps: nodes prepared, ranks started and ended, contact lost."""
+    RunEvent | Finding | RunBegun | AttemptStarted | RanksReleased | AttemptRefused | AttemptEnded | RunEnded | Attached
+    | LogsCaughtUp
+)  # fmt: skip
+"""A `Finding` is of a check beside the start, or of the comparison of its nodes, and does not prevent it."""
 
 Emit = Callable[[StartEvent], None]
 """Called in the thread that runs the start, on its event loop: it must not block."""

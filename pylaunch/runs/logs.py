@@ -13,12 +13,12 @@ from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.plan import NodePlan
-from pylaunch.model.run import RunRecord
+from pylaunch.model.run import Event, RunRecord
 from pylaunch.runs.connect.agent_link import AgentLink
 from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS, ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted, raise_if_none
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, Notice, RunEvent, skipped_line
+from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, RunEvent, notice, skipped_line
 from pylaunch.runs.follow.run_follower import LAST_S, rank_streams
 
 LOOK_S = 1.0
@@ -58,7 +58,7 @@ def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: Interru
         failures = await fleet.unless_interrupted(fleet.connect(names, "attach"))
         raise_if_none(record, {name: str(error) for name, error in failures.items()}, of=names)
         for name, error in failures.items():
-            emit(Notice(f"{name}: {error}"))
+            emit(notice(f"{name}: {error}"))
         await fleet.send({name: _wanted(query, link) for name, link in fleet.links.items()})
         await first_of(relay(fleet, emit, query), *([] if query.follow else [report_silence(fleet)]))
 
@@ -87,16 +87,16 @@ async def relay(fleet: Fleet, emit: Emitter, query: LogQuery) -> None:
             case protocol.Output():
                 emit(LinesWritten(host, message.stream, message.text, fleet.our_time(host, message.time)))
             case protocol.Skipped():
-                emit(Notice(skipped_line(host, message)))
+                emit(notice(skipped_line(host, message)))
             case ForeignMessage():
-                emit(Notice(overstepped(host, message)))
+                emit(notice(overstepped(host, message)))
             case protocol.Finished() | protocol.Failed() | ConnectionEnded():
                 waiting.discard(host)
             case protocol.CaughtUp() if not query.follow:
                 waiting.discard(host)
             case SilentNode() if message.host in waiting:
                 waiting.discard(message.host)
-                emit(Notice(f"{message.host}: silent for {message.seconds:g} s; its logs may continue"))
+                emit(notice(f"{message.host}: silent for {message.seconds:g} s; its logs may continue"))
             case Interrupted():
                 return
 
@@ -187,7 +187,7 @@ def containing(wanted: str, emit: Callable[[RunEvent], None]) -> Callable[[RunEv
 
 
 def collect_logs(
-    record: RunRecord, directory: Path, emit: Callable[[Notice], None], interrupts: InterruptSource | None = None
+    record: RunRecord, directory: Path, emit: Callable[[Event], None], interrupts: InterruptSource | None = None
 ) -> CollectedLogs:
     """Copy all output that ranks and launchers wrote until now to `directory`/HOST/RANK.out, .err and launcher.*.
 
@@ -203,7 +203,7 @@ def collect_logs(
 class Collector:
     """Writes output to files, and emits notices: nodes that cannot be reached, output that is gone."""
 
-    def __init__(self, directory: Path, emit: Callable[[Notice], None]) -> None:
+    def __init__(self, directory: Path, emit: Callable[[Event], None]) -> None:
         self._directory = directory
         self._emit = emit
         self.size = 0
@@ -213,7 +213,7 @@ class Collector:
         """Write or emit `event`. Raises UsageError where a file cannot be written."""
         if isinstance(event, LinesWritten):
             self._write(event)
-        elif isinstance(event, Notice):
+        elif isinstance(event, Event):
             self._emit(event)
 
     def _write(self, output: LinesWritten) -> None:

@@ -12,12 +12,12 @@ from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import Notes, RunRecord, ignore
+from pylaunch.model.run import Event, Notes, RunRecord, ignore
 from pylaunch.model.text import typed_json
 from pylaunch.probe.ask import TIMEOUT_S, Asking, ask, parted
 from pylaunch.probe.program import program
 from pylaunch.protocol.readings.hosts import CleanupReading
-from pylaunch.runs.events import Notice
+from pylaunch.runs.events import notice
 from pylaunch.store import runs
 from pylaunch.transport.slurm import commands
 
@@ -147,7 +147,7 @@ def is_in_doubt(outcome: Outcome) -> bool:
     return bool(outcome.unproven or outcome.leftovers)
 
 
-def finish(plan: RunPlan, outcome: Outcome, recorder: runs.Recorder, emit: Callable[[Notice], None]) -> Outcome:
+def finish(plan: RunPlan, outcome: Outcome, recorder: runs.Recorder, emit: Callable[[Event], None]) -> Outcome:
     """Record that a run of this controller is over, and return its outcome.
 
     First as it is: what follows may take long, or be interrupted. On hosts that answer and have lost the agent of the
@@ -160,13 +160,13 @@ def finish(plan: RunPlan, outcome: Outcome, recorder: runs.Recorder, emit: Calla
         recorder.finish(outcome)
     if not outcome.answering:
         return outcome
-    emit(Notice(f"ending what the run left on {fold(outcome.answering)}"))
+    emit(notice(f"ending what the run left on {fold(outcome.answering)}"))
     grace = plan.job.stop_grace if outcome.by_hand else plan.job.failure_grace
     began = None if outcome.status is Status.REFUSED else outcome.ended_at
     proofs = end(plan, outcome.answering, grace.total_seconds(), began)
     for host, each in proofs.items():
         if each.ended or each.left or each.reason is not None:
-            emit(Notice(f"{host}: {each.words}"))
+            emit(notice(f"{host}: {each.words}"))
     after = _with_proofs(outcome, proofs)
     recorder.finish(after)
     return after

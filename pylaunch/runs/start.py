@@ -34,19 +34,13 @@ from pylaunch.runs.events import (
     AttemptStarted,
     Emit,
     Emitter,
-    FindingReported,
-    NoRestart,
-    Notice,
     RanksReleased,
-    Restarting,
     RunBegun,
     RunEnded,
     RunEvent,
-    SpareRefused,
     StartEvent,
-    TreeChanged,
-    TurnLost,
-    Waiting,
+    event,
+    notice,
     recording,
 )
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
@@ -82,7 +76,7 @@ class AttemptIO:
     is_asked_to_stop: Callable[[], bool]
     """Another controller stopped the run, perhaps between two attempts."""
 
-    report: Callable[[Restarting | NoRestart], None]
+    report: Callable[[Event], None]
     clock: Callable[[], float]
     """Seconds; only differences count."""
 
@@ -106,7 +100,7 @@ def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
         if isinstance(decision, Over) or io.is_asked_to_stop():
             why = decision.why if isinstance(decision, Over) else "the run was stopped"
             if why:
-                io.report(NoRestart(why))
+                io.report(event(EventKind.NO_RESTART, f"no restart: {why}"))
             return last
         plan = replan(plan, decision.hosts)
         from pylaunch.store.signatures import signatures  # noqa: PLC0415
@@ -115,8 +109,14 @@ def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
         step = fallback_of(plan.job, last.outcome, signatures)
         if step is not None:
             plan = replace(plan, job=replace(plan.job, env={**plan.job.env, **step.env}))
-        io.report(Restarting(plan, decision.why, "" if step is None else step.text))
+        change = f" ({decision.why})" if decision.why else ""
+        io.report(event(EventKind.RESTARTING, f"{plan.attempt_words}{change}: run {plan.run}"))
+        if step is not None:
+            io.report(notice(f"warning: fallback: {step.text}"))
 
+
+SHOWN_PATHS = 3
+"""Changed files that are named."""
 
 LEAVE_S = 2.0
 """Time that a connection to a spare may take to end."""
@@ -208,7 +208,7 @@ def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: In
         except TakenError:
             if options.turn is None:
                 raise
-            emit(TurnLost())
+            emit(event(EventKind.TURN_LOST, "another run was faster: waiting again"))
             planned = planned_run(replace(planned.plan, run=runs.new_run_id()))
 
 
@@ -304,14 +304,13 @@ class _Attempt:
 
     def _with_findings(self, event: StartEvent) -> None:
         """Emit `event`; a finding is recorded, too."""
-        if isinstance(event, FindingReported):
-            self._recorded.recorder.append(event.finding)
+        if isinstance(event, Finding):
+            self._recorded.recorder.append(event)
         self._emit(event)
 
     def _waiting(self, blocked_by: tuple[str, ...]) -> None:
         """Record and report what the start waits for in the queue."""
-        self._recorded.recorder.append(Event(steady_clock.now(), EventKind.WAITING, text="; ".join(blocked_by)))
-        self._emit(Waiting(blocked_by))
+        self._emit_run(event(EventKind.WAITING, f"waiting for {'; '.join(blocked_by)}"))
 
     async def _until_ready(self, fleet: Fleet, checks: ChecksAtStart) -> tuple[Session, float | None]:
         """Bring all nodes to the release; return its instant, if the options choose it. An interrupt may end it."""
@@ -357,18 +356,20 @@ class _Attempt:
         self._recorded.recorder.keep_essentials(prepared.essentials)
         differences = compare_nodes(self.plan.cluster, prepared.essentials, judged_elsewhere=checks.judged)
         for each in differences:
-            self._with_findings(FindingReported(each))
+            self._with_findings(each)
         self._known = (*differences, *await checks.conclude(prepared))
         changed = [] if self._options.tree is None else self._options.tree.changed()
         if changed:
-            self._emit(TreeChanged(tuple(changed)))
+            more = f" and {len(changed) - SHOWN_PATHS} more" if len(changed) > SHOWN_PATHS else ""
+            text = f"warning: changed since the tree was read: {', '.join(changed[:SHOWN_PATHS])}{more}"
+            self._emit_run(event(EventKind.TREE_CHANGED, f"{text}; all nodes have what was there before"))
 
 
 def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> RecordedRun:
     steady_clock.begin()
     now = steady_clock.now()
     runs.begin(planned.plan, archive.version, now)
-    return RecordedRun(planned, archive, now, runs.Recorder(planned.plan.run, lambda text: emit(Notice(text))))
+    return RecordedRun(planned, archive, now, runs.Recorder(planned.plan.run, lambda text: emit(notice(text))))
 
 
 def _launch(recorded: RecordedRun, options: StartOptions) -> Launch:
@@ -385,9 +386,10 @@ def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, s
     asked = planned_run(standby(plan))
     launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree)
     with _refusal_recorded(recorded.recorder, lambda: False):
-        reasons = vet(launch, recording(recorded.recorder, emit), source)
+        record = recording(recorded.recorder, emit)
+        reasons = vet(launch, record, source)
     for host, why in reasons.items():
-        emit(SpareRefused(host, why))
+        record(event(EventKind.SPARE_REFUSED, f"spare {host} cannot take part: {'; '.join(why)}", host))
     fit = tuple(host for host in plan.spares if host.name not in reasons)
     return replace(recorded, planned=replace(recorded.planned, plan=replace(plan, spares=fit)))
 

@@ -22,10 +22,11 @@ from pylaunch.model.diagnosis.majority import Rule, odd_ones
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import EventKind
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import TIMEOUT_S, Asking
 from pylaunch.protocol.node_task import CONTAINER_IMAGE, GPU_MODELS
-from pylaunch.runs.events import Emit, FindingReported, LeftoverEnded
+from pylaunch.runs.events import Emit, event
 from pylaunch.runs.prepare.session import NodesRefusedError, PreparedNodes
 from pylaunch.transport.process import Together
 
@@ -122,9 +123,9 @@ class ChecksAtStart:
         for finding in found.findings:
             if finding.check == REACH:
                 # The agent there is ready; only the connection of the probe failed.
-                self._emit(FindingReported(replace(finding, severity=Severity.UNKNOWN)))
+                self._emit(replace(finding, severity=Severity.UNKNOWN))
             elif finding.severity in (Severity.WARN, Severity.UNKNOWN):
-                self._emit(FindingReported(finding))
+                self._emit(finding)
         _refuse(found)
         return tuple(each for each in found.findings if each.severity is Severity.WARN and each.check != REACH)
 
@@ -257,7 +258,7 @@ def end_leftovers(plan: RunPlan, emit: Emit) -> None:
     swept, _ = sweep(plan.cluster.only(found), port, found, dry_run=False)
     for name, each in swept.items():
         for process in each.cleanup["ended"]:
-            emit(LeftoverEnded(name, process))
+            emit(event(EventKind.LEFTOVER_ENDED, f"{name}: ended {process}, which no live run owned", name))
     stays = {name: left for name, each in swept.items() if (left := each.cleanup["left"])}
     if stays:
         raise ClusterNotReadyError(

@@ -15,7 +15,7 @@ from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.runs.attach import attach_all
 from pylaunch.runs.connect.fleet import Fleet, raise_if_none
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.events import Emitter, Notice, RunEvent, recording
+from pylaunch.runs.events import Emitter, RunEvent, notice, recording
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.proof import NodeProof, end, is_in_doubt, proven
 from pylaunch.store import runs
@@ -27,17 +27,6 @@ GIVES_UP_S = 30.0
 
 ENDS_S = 10.0
 """For the controller that follows the run, to notice its end."""
-
-
-@dataclass(frozen=True)
-class StartInterrupted:
-    """The run has not started: the process that starts it is interrupted."""
-
-    run: str
-    controller: int
-
-
-StopEvent = StartInterrupted | RunEvent
 
 
 @dataclass(frozen=True)
@@ -94,14 +83,14 @@ def may_have_processes(record: RunRecord) -> bool:
 
 
 def stop_run(
-    record: RunRecord, emit: Callable[[StopEvent], None], interrupts: InterruptSource | None = None, *, now: bool
+    record: RunRecord, emit: Callable[[RunEvent], None], interrupts: InterruptSource | None = None, *, now: bool
 ) -> StopReport:
     """Stop a run on all of its nodes; with `now` SIGKILL at once, without its grace period. No attempt follows it.
 
     Returns how the run ended: as it is recorded where it is over, else as its nodes report. Raises
     ClusterNotReadyError when no node can be reached, or the process that starts the run does not end.
     """
-    recorder = runs.Recorder(record.plan.run, lambda text: emit(Notice(text)))
+    recorder = runs.Recorder(record.plan.run, lambda text: emit(notice(text)))
     recorder.ask_to_stop()
     record = _interrupted_start(record, emit)
     if record.outcome is not None and not may_have_processes(record):
@@ -144,14 +133,14 @@ def _stopped(
     if not in_doubt:
         return outcome, {}
     most_s = TIMEOUT_S + grace.total_seconds()
-    emit(Notice(f"ending what the run left on {fold(in_doubt)}, for {most_s:.0f} s at most"))
+    emit(notice(f"ending what the run left on {fold(in_doubt)}, for {most_s:.0f} s at most"))
     proofs = end(record.plan, in_doubt, grace.total_seconds(), record.began)
     silent = {name: proofs[name].reason or "" for name in reasons if proofs[name].reason is not None}
     raise_if_none(record, {name: reason or reasons[name] for name, reason in silent.items()})
     return proven(outcome, proofs), proofs
 
 
-def _interrupted_start(record: RunRecord, emit: Callable[[StopEvent], None]) -> RunRecord:
+def _interrupted_start(record: RunRecord, emit: Callable[[RunEvent], None]) -> RunRecord:
     """Interrupt the controller of a run that has not started, whose nodes may not know the run yet; read its record.
 
     Returns other runs as they are.
@@ -164,7 +153,7 @@ def _interrupted_start(record: RunRecord, emit: Callable[[StopEvent], None]) -> 
             f"run {run} is being started on another machine that shares the records of this one: {record.started_by}",
             hint=f"there: {pylaunch('stop', run)}",
         )
-    emit(StartInterrupted(run, process))
+    emit(notice(f"run {run} has not started yet: interrupting process {process}, which starts it"))
     if not ends(process, GIVES_UP_S, after=signal.SIGINT):
         raise ClusterNotReadyError(
             f"process {process}, which starts run {run}, has not ended within {GIVES_UP_S:.0f} s",

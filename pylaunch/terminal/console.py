@@ -86,9 +86,10 @@ def quote(lines: Iterable[str], *, indent: str = "  ") -> None:
     _to_stderr("".join(f"{indent}{_of_rank(sys.stderr, line)}\n" for line in lines))
 
 
-def data(text: str) -> None:
-    """Print text that may be piped to stdout."""
-    write(sys.stdout, _sentences(sys.stdout, text.removesuffix("\n")))
+def data(text: str, out: TextIO | None = None) -> None:
+    """Print text that may be piped to stdout, or to `out`."""
+    stream = out or sys.stdout
+    write(stream, _sentences(stream, text.removesuffix("\n")))
 
 
 def json_data(value: object) -> None:
@@ -96,9 +97,9 @@ def json_data(value: object) -> None:
     data(json.dumps(value, indent=2, default=str))
 
 
-def json_line(value: object) -> None:
-    """Print `value` as one line of JSON to stdout, for a stream of documents."""
-    data(json.dumps(value, default=str))
+def json_line(value: object, out: TextIO | None = None) -> None:
+    """Print `value` as one line of JSON to stdout, or to `out`, for a stream of documents."""
+    data(json.dumps(value, default=str), out)
 
 
 def rank_lines(stream: TextIO, lines: Iterable[tuple[str, str]]) -> None:
@@ -114,7 +115,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         return
     printer = _rich(sys.stdout)
     with printer.capture() as printed:
-        printer.print(table_of(columns, [[visible_line(cell) for cell in row] for row in rows]), crop=False)
+        printer.print(table_of(columns, rows), crop=False)
     write(sys.stdout, "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
 
 
@@ -132,6 +133,7 @@ def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
+    rows = [[visible_line(cell) for cell in row] for row in rows]
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for at, head in enumerate(columns):
         cells = [row[at] for row in (columns, *rows)]

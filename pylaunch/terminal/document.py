@@ -13,6 +13,7 @@ null, or the reason why the host did not answer. A moment is ISO 8601 with its z
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -69,11 +70,11 @@ def show(content: Mapping[str, object], *, is_stream: bool = False) -> None:
     invocation.is_stream = invocation.is_stream or is_stream
 
 
-def line(content: Mapping[str, object]) -> None:
-    """Print one document of a stream on one line, now."""
+def line(content: Mapping[str, object], out: TextIO | None = None) -> None:
+    """Print one document of a stream on one line, now, to `out` instead of stdout."""
     invocation = current()
     invocation.is_stream = True
-    console.json_line({**_envelope(invocation, None, None), **content})
+    console.json_line({**_envelope(invocation, None, None), **content}, out)
 
 
 def close(invocation: Invocation, code: int, error: PylaunchError | None) -> None:

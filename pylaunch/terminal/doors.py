@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pylaunch.model.cluster import Cluster
     from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
-    from pylaunch.runs.attach import AttachEvent
     from pylaunch.runs.events import StartEvent
     from pylaunch.runs.planned import PlannedRun
     from pylaunch.terminal.option import Option
@@ -90,7 +89,7 @@ class RunEnding:
 class RunObserver:
     """Observes a run that this process follows."""
 
-    def on_event(self, event: StartEvent | AttachEvent) -> None:
+    def on_event(self, event: StartEvent) -> None:
         """Take an event of the run, on its event loop: this must not block.
 
         `start --detach` forks before the ranks run, so no thread may begin before `RanksReleased`.

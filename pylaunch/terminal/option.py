@@ -10,7 +10,6 @@ import click
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.model.pasted import LAUNCHERS
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.terminal import console
 
@@ -220,6 +219,8 @@ class CommandGroup(click.Group):
 
     def _hint(self, ctx: click.Context, args: list[str]) -> str:
         """Return the command that takes the line of another launcher, or those with a similar name."""
+        from pylaunch.model.pasted import LAUNCHERS  # noqa: PLC0415 -- only for an unknown command
+
         name = args[0]
         if any(" ".join(args).startswith(f"{launcher} ") for launcher in LAUNCHERS):
             return pylaunch("start", "--", *args)

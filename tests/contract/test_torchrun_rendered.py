@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from pylaunch.features.render_files.files import Target, TargetOptions, render_files
+from pylaunch.features.render_files.files import Target, render_files
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
@@ -37,7 +37,7 @@ def test_commands_of_two_nodes_start_one_world(tmp_path: Path, torch_python: Pat
     )  # fmt: skip
     plan = plan_run(Cluster(hosts), job, "train")
     running = []
-    for file in render_files(plan, Target.TORCHRUN, TargetOptions()).files:
+    for file in render_files(plan, Target.TORCHRUN).files:
         (tmp_path / file.name).write_text(file.text)
         running.append(subprocess.Popen(("bash", file.name), cwd=tmp_path, stderr=subprocess.PIPE, text=True))
     try:

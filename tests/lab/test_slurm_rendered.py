@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.lab import Lab
-from pylaunch.features.render_files.files import Target, TargetOptions, render_files
+from pylaunch.features.render_files.files import Target, render_files
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
@@ -44,7 +44,7 @@ def submitted(lab: Lab, devices: tuple[int, ...], *arguments: str) -> tuple[int,
         ("train.py", *arguments), Framework.DIRECT, DIRECTORY, secrets=("HF_TOKEN",),
         env={"NOTE": "it's \"$x\"", "PYTHONPATH": str(PROJECT)},
     )  # fmt: skip
-    file = render_files(plan_run(Cluster(hosts), job, "train"), Target.SLURM, TargetOptions()).files[0]
+    file = render_files(plan_run(Cluster(hosts), job, "train"), Target.SLURM).files[0]
     for node in lab:
         node.run("rm", "-rf", DIRECTORY)
         node.write(f"{DIRECTORY}/train.py", REPORT)

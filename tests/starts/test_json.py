@@ -69,6 +69,24 @@ def test_a_start_and_what_follows_it_are_documents(cluster: DirectoryCluster) ->
     assert document(cluster, "status", run, "--json")["outcome"] == found["outcome"]
 
 
+def test_following_a_run_is_a_stream_of_its_events_with_the_run_at_the_end(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster, gate = directories("n1"), tmp_path / "gate"
+    waits = f"echo hello; while [ ! -e {gate} ]; do sleep 0.05; done; exit 3"
+    assert cluster.start("--detach", "--", "sh", "-c", waits).wait(60) == ExitCode.DONE
+    (run,) = cluster.outcomes()
+    attached = cluster.begin("attach", run, "--json")
+    assert attached.stdout is not None
+    first = attached.stdout.readline()
+    gate.touch()
+    done = ended(attached, code=ExitCode.JOB_FAILED)
+    *events, last = [documented(line, "pylaunch attach") for line in (first, *done.stdout.splitlines())]
+    assert {each["event"]["kind"] for each in events} >= {"attached", "rank_ended"}
+    assert (last["run"], last["status"], last["exit_code"]) == (run, "failed", ExitCode.JOB_FAILED)
+    assert "| hello" in done.stderr
+
+
 def test_the_explanation_of_a_run_is_a_document(cluster: DirectoryCluster) -> None:
     words = ("-i", str(cluster.inventory), "--nodes", "2", "--framework", "command", "--workdir", "/", "--json")
     lines = (

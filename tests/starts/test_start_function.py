@@ -13,9 +13,10 @@ from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.run import Event, EventKind
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.events import RanksReleased, Restarting, RunEnded, StartEvent
+from pylaunch.runs.events import RanksReleased, RunEnded, StartEvent
 from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare.session import NodesRefusedError
 from pylaunch.runs.start import StartOptions, start
@@ -67,7 +68,7 @@ def test_an_interrupter_stops_the_ranks_and_a_run_that_it_ends_is_not_restarted(
     events.wait_for(RanksReleased)
     interrupter.interrupt("stopped by a notebook")
     assert (outcome().status, outcome().reason) == (Status.STOPPED, f"stopped by a notebook ({user_and_host()})")
-    assert Restarting not in events.kinds()
+    assert EventKind.RESTARTING not in {each.kind for each in events.seen if isinstance(each, Event)}
     (record,) = [runs.read(run) for run in runs.ids()]
     assert record.outcome is not None
     assert record.outcome.status is Status.STOPPED

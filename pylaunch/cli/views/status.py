@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import RunRecord, ignore
+from pylaunch.model.run import Event, EventKind, RunRecord, ignore
 from pylaunch.protocol.usage_report import Usage
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter, signals
-from pylaunch.runs.events import Notice, RunEvent
+from pylaunch.runs.events import RunEvent
 from pylaunch.runs.status import previous_attempt
 from pylaunch.runs.watch import LiveRuns, glimpse, watch_run
 from pylaunch.terminal import console, document
@@ -105,7 +105,7 @@ class Spectator:
     def show(self, event: RunEvent) -> None:
         """Update the model, or print a notice."""
         self.board.add(event)
-        if isinstance(event, Notice):
+        if isinstance(event, Event) and event.kind is EventKind.NOTICE:
             self._say(event.text)
 
     def look(self) -> None:

@@ -18,7 +18,7 @@ from pylaunch.features.bench.run.events import (
     StageState,
 )
 from pylaunch.model.hostset import fold
-from pylaunch.runs.events import Notice
+from pylaunch.model.run import Event
 from pylaunch.terminal import console, hints
 
 HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"
@@ -47,7 +47,7 @@ class BenchView:
                 console.say(row(event, self._ranks), style="red")
         elif isinstance(event, StageEndedOnAll):
             _show_stage(event)
-        elif isinstance(event, Notice):
+        elif isinstance(event, Event):
             console.say(event.text)
 
 

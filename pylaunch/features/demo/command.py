@@ -20,7 +20,7 @@ from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare import install
 from pylaunch.runs.start import StartOptions, start
 from pylaunch.terminal import console
-from pylaunch.terminal.views.start import StartView
+from pylaunch.terminal.views.start import RunView
 
 RANKS_PER_NODE = 2
 BROKEN = 2
@@ -56,7 +56,7 @@ def command() -> int:
 def _run(nodes: "DemoNodes", arguments: tuple[str, ...]) -> Outcome:
     console.say(" ".join(("$ pylaunch start --nproc-per-node", str(RANKS_PER_NODE), "--", SCRIPT, *arguments)))
     job = JobSpec((SCRIPT, *arguments), Framework.DIRECT, str(nodes.directory), ranks_per_node=RANKS_PER_NODE)
-    with StartView() as view:
+    with RunView() as view:
         planned = plan_start(nodes.cluster, job, lambda settings, circumstances: [], console.say)
         return start(planned, StartOptions(), view.show, signals)
 

@@ -12,12 +12,12 @@ from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.log_files import blocks_of, files_of, stream_blocks
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.run import Notes, RunRecord, ignore
+from pylaunch.model.run import Event, Notes, RunRecord, ignore
 from pylaunch.model.text.excerpt import TextTail
 from pylaunch.model.text.size import shown_size
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.runs.events import LinesWritten, Notice, RunEvent
+from pylaunch.runs.events import LinesWritten, RunEvent
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.runs.logs import LogQuery, read_logs
 from pylaunch.store import runs
@@ -168,7 +168,7 @@ class _Tails:
         """Keep the end of a stream; emit notices."""
         if isinstance(event, LinesWritten):
             self._tails.setdefault((event.host, event.stream), TextTail(self._limit)).add(event.text)
-        elif isinstance(event, Notice):
+        elif isinstance(event, Event):
             self._emit(event.text)
 
     def scans(self, search: LogSearch) -> Iterable[LogScan]:

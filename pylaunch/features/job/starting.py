@@ -159,10 +159,10 @@ def planned_parts(
         given = replace(given, words=words, env=(*mine, *env), nodes=len(part.cluster.hosts), ends_with_controller=True)
         try:
             asked = requested(given, os.environ, tree_of)
-            said: list[str] = []
+            remarks: list[str] = []
             place = RolePart(job_id, job.name, role.name, part.name, order[role.name])
-            planned = plan_start(part.cluster, replace(asked.job, part=place), judge, said.append)
-            notes |= dict.fromkeys(f"{role.name}: {line}" for line in said)
+            planned = plan_start(part.cluster, replace(asked.job, part=place), judge, remarks.append)
+            notes |= dict.fromkeys(f"{role.name}: {line}" for line in remarks)
         except UsageError as error:
             error.message = f"[roles.{role.name}] {error.message}"
             raise

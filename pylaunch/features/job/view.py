@@ -19,7 +19,6 @@ from pylaunch.runs.events import (
     AttemptRefused,
     AttemptStarted,
     LinesWritten,
-    Notice,
     RunBegun,
     StartEvent,
     UsageReported,
@@ -62,9 +61,10 @@ class JobView:
                     f"({plan.job.framework.value})",
                 )
                 self._live[name] = Live(plan, leads=True, label=f"{name:<{self._width}} ")
-            case LinesWritten() | UsageReported() | Event():
-                if name in self._live:
-                    self._live[name].show(event)
+            case Event(text=text) if text == STOPS:
+                pass
+            case LinesWritten() | UsageReported() | Event() if name in self._live:
+                self._live[name].show(event)
             case AttemptEnded(plan, outcome, ran_s):
                 with self._lock:
                     console.say(f"{name}:")
@@ -75,8 +75,6 @@ class JobView:
                 self._say(name, "was not started")
             case PartOver(error=error) if error is not None:
                 self._refused(name, error.render())
-            case Notice(text) if text == STOPS:
-                pass
             case PartOver() | RunBegun():
                 pass
             case _:

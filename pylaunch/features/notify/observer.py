@@ -26,8 +26,7 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.redaction import Redaction
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.runs import steady_clock
-from pylaunch.runs.attach import Attached, AttachEvent
-from pylaunch.runs.events import AttemptEnded, AttemptStarted, RanksReleased, Restarting, StartEvent
+from pylaunch.runs.events import Attached, AttemptEnded, AttemptStarted, RanksReleased, StartEvent
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.transport.process import Together, describe_exit, program_path
@@ -161,13 +160,19 @@ class Notifier(RunObserver):
         self._last: Outcome | None = None
         """Outcome of the attempt before."""
 
+        self._restart = ""
+        """Why the next attempt follows."""
+
         self._is_started = False
 
-    def on_event(self, event: StartEvent | AttachEvent) -> None:
+    def on_event(self, event: StartEvent) -> None:
         """Notify of the release, restarts, hangs and their ends."""
         match event:
             case AttemptStarted(plan):
                 self._follow(plan)
+                if plan.restart:
+                    reasons = [self._restart, "" if self._last is None else self._last.reason]
+                    self._notify("restart", "; ".join(filter(None, reasons)))
             case Attached(record):
                 self._follow(record.plan)
             case RanksReleased(plan, start) if not self._is_started and plan.job.part is None:
@@ -177,10 +182,8 @@ class Notifier(RunObserver):
                 self._notify("start", f"{ranks} on {fold(plan.cluster.names)}, in {seconds:.1f} s")
             case AttemptEnded(outcome=outcome):
                 self._last = outcome
-            case Restarting(plan, why):
-                self._plan = plan
-                reasons = [plan.attempt_words, "" if self._last is None else self._last.reason, why]
-                self._notify("restart", "; ".join(filter(None, reasons)))
+            case Event(kind=EventKind.RESTARTING, text=text):
+                self._restart = text
             case Event(kind=EventKind.HANG | EventKind.ADVANCING, text=text):
                 self._notify(event.kind.value, text)
             case _:

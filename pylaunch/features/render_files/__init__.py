@@ -1,4 +1,4 @@
-"""The plan of a start as files for Slurm, torchrun, accelerate and DeepSpeed (`render`). No host is contacted.
+"""The plan of a start as files for Slurm and torchrun (`render`). No host is contacted.
 
 files/   pure: a plan in, files of a target out
 work     plans the start, refuses secrets, writes the files
@@ -9,9 +9,9 @@ from pylaunch.terminal.doors import Names, Verb
 VERBS = {
     "render": Verb(
         "pylaunch.features.render_files.command",
-        "Write a plan as files for Slurm, torchrun and other launchers",
+        "Write a plan as files for Slurm or torchrun",
         after="rerun",
         names=Names.HOSTS,
-        subcommands=("slurm", "torchrun", "accelerate", "deepspeed"),
+        subcommands=("slurm", "torchrun"),
     ),
 }

@@ -2,19 +2,20 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from posixpath import basename
 from typing import Any
 
 import click
 
+from pylaunch import features
 from pylaunch.agent.shared.scripts import choose, read_program
 from pylaunch.base.dataclass import dataclass, fields, replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import judge_settings, start_file
-from pylaunch.features.render_files.files import Target, TargetOptions, render_files
-from pylaunch.features.render_files.files.content import FileSet
+from pylaunch.features.render_files.files import Target, render_files
+from pylaunch.features.render_files.files.shell import FileSet
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.cluster import Cluster
@@ -34,13 +35,8 @@ Examples:
   pylaunch render torchrun -i cluster.ini --output files -- train.py
 """
 
-ClickOption = Callable[[Any], Any]
-
 OTHER_LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 """Programs whose command lines are accepted as those of a script."""
-
-SBATCH = {"partition": "NAME", "time": "LIMIT"}
-"""Options of sbatch with a flag of their own."""
 
 DECIDED_BY_PLAN = frozenset({
     "--nodes", "--ntasks", "--ntasks-per-node", "--gres", "--gpus", "--gpus-per-node", "--gpus-per-task", "--job-name",
@@ -73,7 +69,7 @@ class RenderedPlan:
     """None: nothing was written."""
 
 
-def render_plan(cluster: Cluster, job: JobSpec, target: Target, options: TargetOptions) -> RenderedPlan:
+def render_plan(cluster: Cluster, job: JobSpec, target: Target, sbatch: tuple[str, ...]) -> RenderedPlan:
     """Plan `job` as a start would, and return the files of the plan for `target`.
 
     Raises UsageError for a plan that the target cannot run, and for a secret on the command line or in a variable,
@@ -81,7 +77,7 @@ def render_plan(cluster: Cluster, job: JobSpec, target: Target, options: TargetO
     """
     refuse_secrets(job.command, job.env)
     plan = plan_start(cluster, job, judge_settings, console.say).plan
-    return RenderedPlan(target, render_files(plan, target, options), job.secrets)
+    return RenderedPlan(target, render_files(plan, target, sbatch), job.secrets)
 
 
 def write_files(rendered: RenderedPlan, directory: Path, *, replaces: bool) -> RenderedPlan:
@@ -160,7 +156,7 @@ class RenderFlags:
 
     def sbatch(self) -> tuple[str, ...]:
         """Return options of sbatch, one for each line. Raises UsageError for one that a script cannot contain."""
-        named = {name: getattr(self, name) for name in SBATCH}
+        named = {"partition": self.partition, "time": self.time}
         found = [f"--{name}={value}" for name, value in named.items() if value is not None]
         found += [word if word.startswith("--") else f"--{word}" for word in self.sbatch_arg]
         for option in found:
@@ -174,15 +170,16 @@ class RenderFlags:
         return tuple(found)
 
 
-def _subcommand(target: Target, summary: str, *own: ClickOption) -> None:
-    """Add the subcommand of `target`, with the flags of a plan and its `own`."""
+def _subcommand(target: Target, summary: str) -> None:
+    """Add the subcommand of `target`, with the options of a plan and those of the target."""
 
     def call(**given: Any) -> int:
         names = [each.name for each in fields(RenderFlags) if each.name in given]
         return _rendered(target, RenderFlags(**{name: given.pop(name) for name in names}), StartFlags(**given))
 
-    function = added(options_of("render", f"render {target.value}"))(call)
-    for option in (*own, *_OWN):
+    verb = f"render {target.value}"
+    function = added((*options_of("render", verb), *features.options(verb)))(call)
+    for option in _OWN:
         function = option(function)
     settings = {"allow_interspersed_args": False}
     command.command(target.value, cls=GroupedCommand, help=summary, context_settings=settings)(function)
@@ -194,13 +191,13 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
         raise UsageError("--force has no effect without --output", hint="--output DIR --force")
     if read_settings(Path.cwd()).container_image is not None:
         console.say(f"note: {SETTINGS}: [container] is for pylaunch start; what render writes makes no containers")
-    settings = TargetOptions(where.sbatch())
+    sbatch = where.sbatch()
     if start_file(typed.words) is not None:
         raise UsageError(
             f"{typed.words[0]}: {target.value} starts one program, not the roles of a job file",
             hint=pylaunch("start", typed.words[0]),
         )
-    made = _of_program(target, where, typed, settings)
+    made = _of_program(target, where, typed, sbatch)
     if where.output is not None:
         made = write_files(made, where.output, replaces=where.force)
     if where.as_json:
@@ -210,7 +207,7 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
     return ExitCode.DONE
 
 
-def _of_program(target: Target, where: RenderFlags, typed: StartFlags, settings: TargetOptions) -> RenderedPlan:
+def _of_program(target: Target, where: RenderFlags, typed: StartFlags, sbatch: tuple[str, ...]) -> RenderedPlan:
     """Return the files of one target for a program."""
     chosen, flags = _program(target, typed)
     env = environment.given(flags.env, flags.env_file, flags.secret, os.environ)
@@ -222,7 +219,7 @@ def _of_program(target: Target, where: RenderFlags, typed: StartFlags, settings:
         )
     job = flags.job(chosen.words, chosen.framework, env, None, is_unread=chosen.is_unread)
     cluster = load_cluster(where.inventory, limit=where.limit)
-    return render_plan(cluster, job, target, settings)
+    return render_plan(cluster, job, target, sbatch)
 
 
 def _program(target: Target, flags: StartFlags) -> tuple[program.Program, StartFlags]:
@@ -255,17 +252,8 @@ _subcommand(
     Slurm chooses nodes and devices; the plan decides how many. Nodes with different numbers of ranks become a
     heterogeneous job.
     """,
-    *(
-        click.option(f"--{name}", metavar=metavar, help=f"Value of --{name} of sbatch.")
-        for name, metavar in SBATCH.items()
-    ),
-    click.option(
-        "--sbatch-arg", multiple=True, metavar="OPTION", help="Further option of sbatch, such as --mem=0. Repeatable."
-    ),
 )
 _subcommand(Target.TORCHRUN, "Write the torchrun command of each node, as a script.")
-_subcommand(Target.ACCELERATE, "Write a configuration of accelerate launch for each machine, and a script.")
-_subcommand(Target.DEEPSPEED, "Write the hostfile, the file of variables and the command of DeepSpeed's launcher.")
 
 
 def show(made: RenderedPlan) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.model.run import RunRecord
+from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.text.excerpt import TextTail
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.events import LinesWritten, Notice, RunEvent
+from pylaunch.runs.events import LinesWritten, RunEvent
 from pylaunch.runs.logs import LogQuery, read_logs
 
 DEADLINE_S = 60.0
@@ -41,7 +41,7 @@ class _Reading:
     def take(self, event: RunEvent) -> None:
         if isinstance(event, LinesWritten):
             self.on_output(event)
-        elif isinstance(event, Notice):
+        elif isinstance(event, Event):
             self.notices.append(event.text)
 
     def run(self, record: RunRecord, query: LogQuery, deadline_s: float, interrupter: Interrupter) -> None:

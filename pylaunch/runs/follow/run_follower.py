@@ -14,15 +14,7 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.bounds import EventBounds, ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
-from pylaunch.runs.events import (
-    LIVE_LAG,
-    Emitter,
-    LinesWritten,
-    Notice,
-    UsageReported,
-    on_our_clock,
-    skipped_line,
-)
+from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, UsageReported, notice, on_our_clock, skipped_line
 from pylaunch.runs.follow import hang_watch
 from pylaunch.runs.follow.hang_watch import EXAMINE_S, HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
@@ -79,7 +71,7 @@ class OutputRelay:
             return
         self._offsets[host][message.stream] = message.offset
         if isinstance(message, protocol.Skipped):
-            self._emit(Notice(skipped_line(host, message)))
+            self._emit(notice(skipped_line(host, message)))
         else:
             self._emit(LinesWritten(host, message.stream, message.text, self._fleet.our_time(host, message.time)))
 
@@ -231,7 +223,7 @@ class RunFollower:
 
     def _report_failure(self, watching: asyncio.Task[None]) -> None:
         if not watching.cancelled() and (error := watching.exception()) is not None:
-            self._emit(Notice(f"warning: hangs are watched no longer: {type(error).__name__}: {error}"))
+            self._emit(notice(f"warning: hangs are watched no longer: {type(error).__name__}: {error}"))
 
     async def _examine(
         self, *, call_sites: bool = False, progress: bool = False, node: bool = False, within_s: float = EXAMINE_S
@@ -305,7 +297,7 @@ class RunFollower:
         """End the nodes of a job that has ended; treat those of another job as nodes without one."""
         hosts = [host for host in answer.hosts if host in self._state.live]
         if answer.is_ending:
-            self._emit(Notice(f"Slurm job {answer.job} is ending"))
+            self._emit(notice(f"Slurm job {answer.job} is ending"))
         if answer.is_ending or answer.end:
             for host in hosts:
                 self._fleet.dismiss(host)
@@ -340,7 +332,7 @@ class RunFollower:
                 if (stop := self._state.stop) is not None and not self._watches:
                     await self._order_stop(stop, [host])
             case ForeignMessage():
-                self._emit(Notice(overstepped(host, message)))
+                self._emit(notice(overstepped(host, message)))
             case protocol.Released() if self._watches:
                 self._event(EventKind.RELEASED, host, message.time, rank=None, text="")
             case _:
@@ -383,10 +375,10 @@ class RunFollower:
         if not self.stops_on_interrupt:
             raise KeyboardInterrupt(reason)
         if self._interrupts == 0:
-            self._emit(Notice(STOPS))
+            self._emit(notice(STOPS))
             self.order_stop(f"{reason} ({user_and_host()})", self._plan.job.stop_grace)
         else:
-            self._emit(Notice("killing; Ctrl-C again ends pylaunch without waiting for the proof"))
+            self._emit(notice("killing; Ctrl-C again ends pylaunch without waiting for the proof"))
             self.order_stop(reason, timedelta(0))
             self._give_up_within(LAST_PROOF_S)
 
@@ -414,8 +406,8 @@ class RunFollower:
     def _record(self, event: Event) -> None:
         if self._bounds.admits(event):
             self._emit(event)
-        elif notice := self._bounds.notice(event):
-            self._emit(Notice(notice))
+        elif text := self._bounds.notice(event):
+            self._emit(notice(text))
 
 
 def time_of(message: protocol.RankEnd) -> float:

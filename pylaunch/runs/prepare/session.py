@@ -27,7 +27,7 @@ from pylaunch.render.hostfile import hostfile
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import AgentAbsentError, InterpreterAbsentError, LinkError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted, Question
-from pylaunch.runs.events import Emitter, Notice, Start
+from pylaunch.runs.events import Emitter, Start, notice
 from pylaunch.runs.prepare.barrier import Barrier, Decision, slow_nodes
 from pylaunch.runs.prepare.install import AgentArchive, Install
 from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
@@ -163,7 +163,7 @@ class Session:
         await self._prepare()
         if self._beside:
             hosts = fold(name for name in self._tasks if name in self._beside)
-            self._emit(Notice(f"note: {hosts}: another run is live there, on the same processors: pylaunch ps"))
+            self._emit(notice(f"note: {hosts}: another run is live there, on the same processors: pylaunch ps"))
         asked = time.monotonic()
         connections = await try_connections(self._fleet, {name: self._ports[name] for name in self._tasks})
         answered = time.monotonic()
@@ -202,12 +202,12 @@ class Session:
         phases = {**self._phases, "release": time.monotonic() - self._confirming}
         self._report(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
         for slow in slow_nodes(self._node_seconds):
-            self._emit(Notice(f"note: {slow}"))
+            self._emit(notice(f"note: {slow}"))
         clocks = sorted((link.clock.uncertainty for link in self._fleet.links.values()), reverse=True)
         return Start(phases, start, sum(clocks[:2]), instant, self._begun)
 
     async def _connect(self, install: Install) -> None:
-        self._emit(Notice(f"connecting to {fold(self._tasks)}"))
+        self._emit(notice(f"connecting to {fold(self._tasks)}"))
         interpreters = {name: _interpreter(task) for name, task in self._tasks.items()}
         failures = await self._fleet.connect(tuple(self._tasks), "open", interpreters=interpreters)
         self._lacks_interpreter = any(isinstance(error, InterpreterAbsentError) for error in failures.values())
@@ -217,7 +217,7 @@ class Session:
             else [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
         )
         if absent:
-            self._emit(Notice(f"installing the agent on {fold(absent)}"))
+            self._emit(notice(f"installing the agent on {fold(absent)}"))
             began, unwanted = time.monotonic(), threading.Event()
             try:
                 refused = await asyncio.to_thread(install, absent, unwanted)
@@ -244,19 +244,19 @@ class Session:
     async def _ship(self, tree: Tree) -> None:
         """Ship the code of the run to every connected node."""
         cluster = self._plan.cluster.only(tuple(self._fleet.links))
-        self._emit(Notice(f"shipping code to {fold(self._fleet.links)}"))
+        self._emit(notice(f"shipping code to {fold(self._fleet.links)}"))
         answers = await ship(tree, self._fleet, cluster)
         for name, answer in answers.items():
             if isinstance(answer, NotShippedError):
                 self._known |= {(name, code) for code in answer.implies}
                 self._refuse(name, str(answer), answer.hint)
         for line in shipped_lines(tree, answers):
-            self._emit(Notice(line))
+            self._emit(notice(line))
 
     async def _prepare(self) -> None:
         """Prepare all connected nodes, also when others are missing, so that all reasons are reported at once."""
         if self._fleet.links:
-            self._emit(Notice(f"preparing {fold(self._fleet.links)}"))
+            self._emit(notice(f"preparing {fold(self._fleet.links)}"))
         secrets = dict(self._launch.secrets)
         await self._fleet.send({name: protocol.Prepare(self._tasks[name], secrets) for name in self._fleet.links})
         now = time.monotonic()
@@ -276,7 +276,7 @@ class Session:
                         answered(heard[0])
         if decision is Decision.ABORT:
             if barrier.is_settling and barrier.silent:
-                self._emit(Notice(f"note: {fold(barrier.silent)} had not answered when another host refused"))
+                self._emit(notice(f"note: {fold(barrier.silent)} had not answered when another host refused"))
             for name in () if barrier.is_settling else barrier.silent:
                 self._refuse(name, f"not ready within {self._plan.job.start_timeout.total_seconds():g} s", None)
             raise self._not_ready()

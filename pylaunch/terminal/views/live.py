@@ -20,7 +20,7 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.text.sanitise import Pieces
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs import steady_clock
-from pylaunch.runs.events import LinesWritten, Notice, RunEvent
+from pylaunch.runs.events import PRINTED, LinesWritten, RunEvent
 from pylaunch.runs.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.listing import counted, duration
@@ -83,14 +83,14 @@ class Live:
             case LinesWritten():
                 if text := self._folded(event.stream, event.text):
                     self._output(replace(event, text=text))
-            case Notice():
-                console.say(self._label + event.text)
             case _:
                 pass
 
     def _event(self, event: Event) -> None:
         """Print `event` if a person must know it at once."""
-        if event.kind is EventKind.STOP_ASKED:
+        if event.kind in PRINTED:
+            console.say(self._label + event.text)
+        elif event.kind is EventKind.STOP_ASKED:
             self._is_stopping = True
             console.say(f"{self._label}stopping all nodes: {event.text}")
         elif event.kind in (EventKind.HANG, EventKind.ADVANCING):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pylaunch.model.diagnosis.cause import FailureCause
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import PreviousAttempt, RunRecord, first_line_timing
+from pylaunch.model.run import Event, PreviousAttempt, RunRecord, first_line_timing
 from pylaunch.model.slurm_job import JobState
 from pylaunch.model.text.argv import quoted
 from pylaunch.protocol.node_evidence import RankEnd
@@ -79,6 +79,17 @@ def previous_data(previous: PreviousAttempt | None) -> dict[str, str] | None:
 def _first_line(record: RunRecord) -> dict[str, float] | None:
     timing = first_line_timing(record.events, record.plan.world_size)
     return None if timing is None else {"last_s": timing.last, "skew_s": timing.skew}
+
+
+def event(happened: Event) -> dict[str, object]:
+    """Return an event of a run, as its record has it and as a person reads it."""
+    return {
+        "time": document.moment(happened.time),
+        "kind": happened.kind.value,
+        "host": happened.host,
+        "rank": happened.rank,
+        "text": happened.text or None,
+    }
 
 
 def latest(run: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Events of a start on the terminal."""
+"""Events of a run that is started or followed, on the terminal."""
 
 import contextlib
 
@@ -8,35 +8,28 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import Event, EventKind, first_line_timing
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.events import (
+    PRINTED,
+    Attached,
     AttemptEnded,
     AttemptRefused,
     AttemptStarted,
-    FindingReported,
-    LeftoverEnded,
     LinesWritten,
-    NoRestart,
-    Notice,
+    LogsCaughtUp,
     RanksReleased,
-    Restarting,
     RunBegun,
-    SpareRefused,
     Start,
     StartEvent,
-    TreeChanged,
-    TurnLost,
     UsageReported,
-    Waiting,
 )
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.listing import counted
 from pylaunch.terminal.views import findings
 from pylaunch.terminal.views.live import Live, show_outcome, watching
 
-SHOWN_PATHS = 3
 
-
-class StartView:
+class RunView:
     """Prints each event, and draws the live view of the attempt that runs."""
 
     def __init__(self) -> None:
@@ -58,7 +51,10 @@ class StartView:
         self.run = ""
         """The run that was begun last."""
 
-    def __enter__(self) -> "StartView":
+        self.leads = False
+        """This process became the controller of a run that it attached to."""
+
+    def __enter__(self) -> "RunView":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,6 +79,14 @@ class StartView:
                 how = plan.job.framework.value + (f", environment {plan.env_name}" if plan.env_name else "")
                 console.say(f"run {plan.run}: {counted(plan.world_size, 'rank')} on {fold(plan.cluster.names)} ({how})")
                 self._live = self._open.enter_context(watching(plan, leads=True))
+            case Attached(record, leads):
+                self.leads = leads
+                stop = pylaunch("stop", record.plan.run)
+                console.say(f"following run {record.plan.run}; Ctrl-C leaves it alone, {stop} stops it")
+                self._live = self._open.enter_context(watching(record.plan, leads=leads))
+                self._live.hold()
+            case LogsCaughtUp() if self._live is not None:
+                self._live.catch_up()
             case AttemptRefused():
                 self._close()
                 console.say(hints.completed(event.error.render()))
@@ -107,7 +111,12 @@ class StartView:
         if event.kind in (EventKind.RANK_STARTED, EventKind.FIRST_LINE):
             self._begun.append(event)
         # Only the last event of all ranks can complete the timing, which reads all of them.
-        if event.kind is EventKind.FIRST_LINE and len(self._begun) >= 2 * world_size and not self._is_stopping:
+        if (
+            event.kind is EventKind.FIRST_LINE
+            and world_size
+            and len(self._begun) >= 2 * world_size
+            and not self._is_stopping
+        ):
             timing = first_line_timing(self._begun, world_size)
             if timing is not None:
                 self._timing = (
@@ -126,30 +135,12 @@ class StartView:
 def lines(event: StartEvent) -> list[str]:
     """Return the lines for an event that needs no view of its own; none for one that is not printed."""
     match event:
-        case Notice(text):
-            return [text]
-        case LeftoverEnded(host, process):
-            return [f"{host}: ended {process}, which no live run owned"]
-        case SpareRefused(host, reasons):
-            return [f"spare {host} cannot take part: {'; '.join(reasons)}"]
-        case Waiting(blocked_by):
-            return [f"waiting for {'; '.join(blocked_by)}"]
-        case TurnLost():
-            return ["another run was faster: waiting again"]
-        case FindingReported(finding):
-            return _finding_lines(finding)
-        case TreeChanged(paths):
-            more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
-            shown = ", ".join(paths[:SHOWN_PATHS]) + more
-            return [f"warning: changed since the tree was read: {shown}; all nodes have what was there before"]
+        case Event() if event.kind in PRINTED:
+            return [event.text]
+        case Finding():
+            return _finding_lines(event)
         case RanksReleased(start=start):
             return [_timing(start)]
-        case Restarting(plan, why, fallback):
-            change = f" ({why})" if why else ""
-            warnings = [f"warning: fallback: {fallback}"] if fallback else []
-            return [f"{plan.attempt_words}{change}: run {plan.run}", *warnings]
-        case NoRestart(why):
-            return [f"no restart: {why}"]
     return []
 
 

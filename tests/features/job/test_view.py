@@ -11,7 +11,6 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features.job.controller import PartOver, PlannedPart
 from pylaunch.features.job.view import JobView
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.runs.events import FindingReported
 from pylaunch.terminal.document import Invocation
 
 
@@ -22,5 +21,5 @@ def test_each_hint_of_a_part_has_the_inventory_of_the_command_line(capsys: pytes
     view.show(part, PartOver(None, ClusterNotReadyError("refused", hint="pylaunch check")))  # As its thread does.
     assert capsys.readouterr().err.endswith("hint: pylaunch check -i cluster.ini\n")
     finding = Finding("storage.room", Severity.WARN, ("n1",), "full", fix="pylaunch clean --limit n1")
-    view.show(part, FindingReported(finding))
+    view.show(part, finding)
     assert capsys.readouterr().err.endswith("fix: pylaunch clean -i cluster.ini --limit n1\n")

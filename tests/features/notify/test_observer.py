@@ -13,7 +13,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.runs.events import AttemptEnded, AttemptStarted, Notice, RanksReleased, Restarting, Start
+from pylaunch.runs.events import AttemptEnded, AttemptStarted, RanksReleased, Start, notice
 from pylaunch.terminal.doors import RunEnding
 
 NOW = 1_780_000_000.0
@@ -50,15 +50,14 @@ def test_there_is_a_notification_of_the_start_each_restart_and_the_end() -> None
     run.on_event(AttemptStarted(PLAN))
     run.on_event(RanksReleased(PLAN, STARTED))
     run.on_event(AttemptEnded(PLAN, FAILED, 3.0))
-    run.on_event(Restarting(AGAIN, "gpu02 is replaced"))
-    assert (kept.last["event"], kept.last["run"]) == ("restart", "7f3a9c01.1")
+    run.on_event(Event(NOW, EventKind.RESTARTING, text="restart 1 of 3 (gpu02 is replaced): run 7f3a9c01.1"))
     run.on_event(AttemptStarted(AGAIN))
+    assert (kept.last["event"], kept.last["run"]) == ("restart", "7f3a9c01.1")
     run.on_event(RanksReleased(AGAIN, STARTED))
     run.at_end(RunEnding(PLAN.run, replace(FAILED, status=Status.DONE, reason="all ended")))
     start, restart, end = kept.texts
     assert start == "pylaunch run 7f3a9c01: started: 4 ranks on gpu[01-02], in 1.5 s"
-    assert restart.startswith("pylaunch run 7f3a9c01.1: restart 1 of 3; rank 1 on gpu02 printed")
-    assert restart.endswith("; gpu02 is replaced")
+    assert restart.startswith("pylaunch run 7f3a9c01.1: restart 1 of 3 (gpu02 is replaced): run 7f3a9c01.1; rank 1 on")
     assert end == "pylaunch run 7f3a9c01.1: done: all ended"
 
 
@@ -69,7 +68,7 @@ def test_there_is_a_notification_of_a_hang_and_its_end_and_none_of_progress() ->
     assert kept.last["event"] == "hang"
     run.on_event(Event(NOW, EventKind.ADVANCING, text="ranks advance"))
     run.on_event(Event(NOW, EventKind.RANK_STARTED, "gpu01", 0))
-    run.on_event(Notice("progress"))
+    run.on_event(notice("progress"))
     assert kept.texts == ["pylaunch run 7f3a9c01: hang: rank 1 waits", "pylaunch run 7f3a9c01: ranks advance"]
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from pylaunch.features.render_files.files import Target, TargetOptions, render_files
-from pylaunch.features.render_files.files.content import FileSet
+from pylaunch.features.render_files.files import Target, render_files
+from pylaunch.features.render_files.files.shell import FileSet
 from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
@@ -45,5 +45,5 @@ def planned(sample: str, framework: Framework) -> RunPlan:
 
 def rendered(sample: str, target: Target) -> FileSet:
     """Return the files of a sample, with options of the targets that have some."""
-    options = TargetOptions(sbatch=("--partition=gpu", "--time=4:00:00"))
-    return render_files(planned(sample, target.framework or Framework.DIRECT), target, options)
+    sbatch = ("--partition=gpu", "--time=4:00:00")
+    return render_files(planned(sample, target.framework or Framework.DIRECT), target, sbatch)

@@ -51,24 +51,24 @@ def test_a_container_of_the_project_is_in_no_file_and_a_note_says_so(directory: 
 
 
 def test_files_are_written_for_the_user_alone(directory: Path, capsys: Captured) -> None:
-    assert run(["render", "deepspeed", "--output", "made/here", "--", "train.py"]) == ExitCode.DONE
+    assert run(["render", "torchrun", "--output", "made/here", "--", "train.py"]) == ExitCode.DONE
     captured = capsys.readouterr()
-    assert captured.out.splitlines() == [f"made/here/{name}" for name in ("hostfile", "deepspeed.env", "deepspeed.sh")]
-    assert "use: bash deepspeed.sh" in captured.err
+    assert captured.out.splitlines() == [f"made/here/{name}" for name in ("torchrun-n1.sh", "torchrun-n2.sh")]
+    assert "use: ssh 10.0.0.1 bash -s <torchrun-n1.sh" in captured.err
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (directory / "made/here").iterdir()}
     assert modes == {0o600}
 
 
 def test_nothing_is_replaced_without_force(directory: Path, capsys: Captured) -> None:
-    words = ("deepspeed", "--output", ".", "--", "train.py")
-    (directory / "hostfile").write_text("mine\n")
+    words = ("torchrun", "--output", ".", "--", "train.py")
+    (directory / "torchrun-n1.sh").write_text("mine\n")
     error = refused(capsys, *words)
-    assert "error: .: hostfile exists already" in error
+    assert "error: .: torchrun-n1.sh exists already" in error
     assert "--force replaces them" in error
-    assert names(directory) == ["hostfile", "train.py"]
+    assert names(directory) == ["torchrun-n1.sh", "train.py"]
     assert run(["render", words[0], "--force", *words[1:]]) == ExitCode.DONE
-    assert (directory / "hostfile").read_text().endswith("10.0.0.2 slots=2\n")
-    assert names(directory) == ["deepspeed.env", "deepspeed.sh", "hostfile", "train.py"]
+    assert (directory / "torchrun-n1.sh").read_text().startswith("#!/usr/bin/env bash")
+    assert names(directory) == ["torchrun-n1.sh", "torchrun-n2.sh", "train.py"]
 
 
 def test_force_replaces_a_link_and_not_the_file_behind_it(directory: Path) -> None:
@@ -82,7 +82,7 @@ def test_force_replaces_a_link_and_not_the_file_behind_it(directory: Path) -> No
 def test_secrets_are_left_out_and_listed(directory: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_value")
     words = ("--secret", "HF_TOKEN", "--env", "WANDB_API_KEY=wandb_value", "--output", "files", "--", "train.py")
-    for target in ("slurm", "torchrun", "accelerate", "deepspeed"):
+    for target in ("slurm", "torchrun"):
         assert run(["render", target, "--force", *words]) == ExitCode.DONE
         assert "left out, because they are secret: HF_TOKEN, WANDB_API_KEY" in capsys.readouterr().err
     written = "".join(path.read_text() for path in (directory / "files").iterdir())
@@ -113,7 +113,7 @@ def test_an_unknown_target_lists_the_targets(capsys: Captured) -> None:
     assert "no such command: pylaunch render slum" in error
     assert "did you mean pylaunch render slurm?" in error
     error = refused(capsys, "nomad", "--", "train.py")
-    assert "targets: slurm, torchrun, accelerate, deepspeed" in error
+    assert "targets: slurm, torchrun" in error
 
 
 @pytest.mark.parametrize(

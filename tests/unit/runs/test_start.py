@@ -4,7 +4,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.runs.events import NoRestart, Restarting
+from pylaunch.model.run import Event
 from pylaunch.runs.start import AttemptIO, run_attempts
 from pylaunch.verdict.restart import Attempt
 
@@ -16,7 +16,7 @@ class Story:
     """Attempts with given outcomes, and the reports about them."""
 
     def __init__(self, *ends: Outcome, stopped: bool = False) -> None:
-        self.reports: list[Restarting | NoRestart] = []
+        self.reports: list[Event] = []
         self.started: list[tuple[str, tuple[str, ...]]] = []
         self._ends: Iterator[Outcome] = iter(ends)
         self.io = AttemptIO(
@@ -46,21 +46,20 @@ def test_a_lost_node_is_replaced_and_the_run_continues() -> None:
     assert story.play().outcome is DONE
     assert story.started == [("7f3a9c01", ("n1", "n2")), ("7f3a9c01.1", ("s1", "n2"))]
     (restarting,) = story.reports
-    assert isinstance(restarting, Restarting)
-    assert (restarting.plan.run, restarting.why) == ("7f3a9c01.1", "s1 in place of n1: lost")
+    assert restarting.text == "restart 1 of 3 (s1 in place of n1: lost): run 7f3a9c01.1"
 
 
 def test_without_replacement_hosts_the_run_ends() -> None:
     story = Story(lost("n1"), lost("n2"))
     assert story.play().outcome.unproven == ("n2",)
-    assert story.reports[-1] == NoRestart("1 of 3 hosts are left, and the run needs 2; left out: n[1-2] (lost)")
+    assert story.reports[-1].text == ("no restart: 1 of 3 hosts are left, and the run needs 2; left out: n[1-2] (lost)")
 
 
 def test_a_run_that_was_stopped_between_attempts_is_not_restarted() -> None:
     story = Story(lost("n1"), stopped=True)
     story.play()
     assert len(story.started) == 1
-    assert story.reports == [NoRestart("the run was stopped")]
+    assert [each.text for each in story.reports] == ["no restart: the run was stopped"]
 
 
 FAILED = Outcome(Status.FAILED, "", 0.0, (), {})

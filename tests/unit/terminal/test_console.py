@@ -89,8 +89,9 @@ def show_everything() -> None:
     console.json_line([HOSTILE])
     console.rank_lines(sys.stdout, [(HOSTILE, HOSTILE)])
     console.table(["A", "B"], [[HOSTILE, f"{HOSTILE}\nforged"]])
-    with drawing(lambda: [HOSTILE]):
-        console.say("above")
+    for drawn in ([HOSTILE], console.table_of(["A"], [[HOSTILE]])):
+        with drawing(lambda drawn=drawn: drawn):  # type: ignore[misc]
+            console.say("above")
 
 
 def test_a_terminal_gets_no_control_sequence_from_data(attach: Callable[[], Pty]) -> None:

@@ -1,6 +1,7 @@
 """`pylaunch attach`: follow a live run again."""
 
 import contextlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,32 +10,41 @@ import click
 from pylaunch import features
 from pylaunch.errors import ExitCode
 from pylaunch.model.outcome import Outcome
+from pylaunch.model.run import Event
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.runs.attach import Attached, AttachEvent, AttachOptions, LogsCaughtUp, RunOver, attach
+from pylaunch.runs.attach import AttachOptions, attach
 from pylaunch.runs.connect.interruptible import signals
-from pylaunch.terminal import console, options
+from pylaunch.runs.events import StartEvent
+from pylaunch.terminal import console, document, options
 from pylaunch.terminal.doors import RunEnding
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.option import added
-from pylaunch.terminal.views.live import USAGE_S, Live, has_board, show_outcome, watching
+from pylaunch.terminal.views import run_data
+from pylaunch.terminal.views.live import USAGE_S, has_board
+from pylaunch.terminal.views.start import RunView
 
 
 @click.command()
 @options.run
 @options.nodes_know
 @added(features.options("attach"))
-def command(run: str | None, *, inventory: Path | None, **given: Any) -> int:
+@options.as_json
+def command(run: str | None, *, inventory: Path | None, as_json: bool, **given: Any) -> int:
     """Follow RUN (the only live one without) from the beginning of its logs to its end, as start does.
 
-    Ctrl-C leaves the run alone; pylaunch stop stops it.
+    Ctrl-C leaves the run alone; pylaunch stop stops it. With --json, stdout has one object a line: each event of the
+    run as it happens, at the end the run with its outcome. Output of ranks goes to stderr.
     """
     observers = features.observers(given)()
     record = find(run, inventory)
     outcome: Outcome | None = None
-    with AttachView() as view:
+    out = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr if as_json else out), RunView() as view:
 
-        def show(event: AttachEvent) -> None:
+        def show(event: StartEvent) -> None:
             view.show(event)
+            if as_json and isinstance(event, Event):
+                document.line({"event": run_data.event(event)}, out)
             for observer in observers:
                 observer.on_event(event)
 
@@ -47,43 +57,8 @@ def command(run: str | None, *, inventory: Path | None, **given: Any) -> int:
         return ExitCode.INTERRUPTED
     for observer in observers:
         observer.at_end(RunEnding(record.plan.run, outcome))
+    if as_json:
+        document.show(run_data.latest(record.plan.run), is_stream=True)
     if view.leads:
         features.end_nodes(record.plan, outcome)
     return outcome.status.exit_code
-
-
-class AttachView:
-    """Shows a run that is followed, and its outcome."""
-
-    def __init__(self) -> None:
-        self.leads = False
-        """This process is the controller of the run."""
-
-        self._live: Live | None = None
-        self._open = contextlib.ExitStack()
-
-    def __enter__(self) -> "AttachView":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
-
-    def show(self, event: AttachEvent) -> None:
-        """Show `event`."""
-        match event:
-            case Attached(record, leads):
-                self.leads = leads
-                run = record.plan.run
-                console.say(f"following run {run}; Ctrl-C leaves it alone, {pylaunch('stop', run)} stops it")
-                self._live = self._open.enter_context(watching(record.plan, leads=leads))
-                self._live.hold()
-            case LogsCaughtUp():
-                if self._live is not None:
-                    self._live.catch_up()
-            case RunOver(record, outcome, ran_s):
-                self._open.close()
-                show_outcome(record.plan, outcome if self._live is None else self._live.unshown(outcome), ran_s)
-            case _ if self._live is not None:
-                self._live.show(event)
-            case _:
-                pass

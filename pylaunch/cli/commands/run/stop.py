@@ -17,7 +17,7 @@ from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.all_runs import adopt_runs
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.status import slurm_states
-from pylaunch.runs.stop import StartInterrupted, StopEvent, StopReport, stop_run, unfinished_runs, with_earlier_attempts
+from pylaunch.runs.stop import StopReport, stop_run, unfinished_runs, with_earlier_attempts
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered, find_each
 from pylaunch.terminal.views import run_data
@@ -106,15 +106,7 @@ def _together(failed: list[ClusterNotReadyError], of: int, again: str) -> Pylaun
 
 def _stop(record: RunRecord, *, now: bool) -> StopReport:
     live = Live(record.plan)
-
-    def show(event: StopEvent) -> None:
-        if isinstance(event, StartInterrupted):
-            who = f"process {event.controller}, which starts it"
-            console.say(f"run {event.run} has not started yet: interrupting {who}")
-        else:
-            live.show(event)
-
-    report = stop_run(record, show, signals, now=now)
+    report = stop_run(record, live.show, signals, now=now)
     run, outcome = record.plan.run, report.outcome
     if report.was_over:
         console.say(f"run {run} is over: {outcome.reason}")

@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.cli.views.logs import copy_logs
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch
+from pylaunch.model.text.size import shown_size
 from pylaunch.runs.connect.interruptible import InterruptSource, signals
-from pylaunch.runs.logs import LogQuery, follow_logs, read_each
+from pylaunch.runs.logs import LogQuery, collect_logs, follow_logs, read_each
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags.resolve_run import chosen, find_each_newest, name_in_job
 from pylaunch.terminal.views.live import Live
@@ -113,3 +113,9 @@ def _refuse_beside_save_logs(flags: LogFlags) -> None:
     beside = [f"--{name}" for name, value in vars(flags).items() if value not in (None, False)]
     if beside:
         raise UsageError(f"--save-logs cannot be combined with {beside[0]}", hint="pylaunch logs --save-logs DIR")
+
+
+def copy_logs(record: RunRecord, directory: Path, interrupts: InterruptSource = signals) -> None:
+    """Copy all logs to `directory`. Raises UsageError where a file cannot be written."""
+    collected = collect_logs(record, directory, lambda notice: console.say(notice.text), interrupts)
+    console.say(f"collected {len(collected.files)} logs ({shown_size(collected.size)}) in {directory}")

@@ -33,8 +33,9 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.job import TREE, Framework, JobSpec, Sync
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import Event, EventKind
 from pylaunch.runs.connect.interruptible import InterruptSource, TimeLimit
-from pylaunch.runs.events import LinesWritten, Notice, RunBegun, StartEvent
+from pylaunch.runs.events import LinesWritten, RunBegun, StartEvent
 from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions, start
@@ -163,7 +164,7 @@ class BenchRun:
         if isinstance(event, RunBegun):
             plan = event.plan
             self.emit(BenchBegun(plan.run, self.backend, plan.world_size, plan.cluster.names))
-        elif isinstance(event, Notice):
+        elif isinstance(event, Event) and event.kind is EventKind.NOTICE:
             self.emit(event)
         elif isinstance(event, LinesWritten):
             for line in event.text.splitlines():

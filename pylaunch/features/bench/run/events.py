@@ -14,7 +14,7 @@ from pylaunch.features.bench.judgement.measurements import (
 )
 from pylaunch.features.bench.judgement.pairs import Pair
 from pylaunch.features.bench.judgement.sweep import Sweep
-from pylaunch.runs.events import Notice
+from pylaunch.model.run import Event
 
 
 class BenchStage(Enum):
@@ -80,7 +80,7 @@ class BenchBegun:
     hosts: tuple[str, ...]
 
 
-BenchEvent = StageEndedOnAll | BenchBegun | CollectiveTimed | Omitted | Notice
+BenchEvent = StageEndedOnAll | BenchBegun | CollectiveTimed | Omitted | Event
 BenchEmit = Callable[[BenchEvent], None]
 
 

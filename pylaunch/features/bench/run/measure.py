@@ -48,7 +48,7 @@ from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.probe.ask import Asking
 from pylaunch.protocol.readings.devices import PortReading
 from pylaunch.runs.connect.interruptible import InterruptSource
-from pylaunch.runs.events import Notice
+from pylaunch.runs.events import notice
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError, NodesRefusedError
 
 CONNECT_CHECKS = ("reach.host", "network.interface", "network.ports", "network.path_mtu", "network.link")
@@ -219,7 +219,7 @@ class _Measuring:
         """Measure suspects with other partners."""
         suspects = fold(sorted({self.cluster.names[node] for node in screening.suspects}))
         what = suspects or f"{len(screening.links)} pairs"
-        self.emit(Notice(f"slow in the rounds of pairs: {what}; measuring again with other partners"))
+        self.emit(notice(f"slow in the rounds of pairs: {what}; measuring again with other partners"))
         rounds = RoundPlan(explicit=self.rounds_again)
         spec = job(self.request, self.backend, (BenchStage.PAIRS,), rounds)
         self.second = self._begun(spec, (*OF_ALL_RUNS, BenchStage.PAIRS), rounds)

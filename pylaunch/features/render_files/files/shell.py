@@ -5,7 +5,9 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from posixpath import dirname
 
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
+from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.text.argv import Argv, quoted
@@ -128,3 +130,60 @@ def common_python(plan: RunPlan) -> str:
 def rank_argv(plan: RunPlan, python: str) -> tuple[str, ...]:
     """Return the command line of a rank without a launcher."""
     return (python, "-u", *plan.job.command) if is_python(plan) else plan.job.command
+
+
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class RenderedFile:
+    """A file to write, with a name that is safe in any directory."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """Files for one launcher."""
+
+    files: tuple[RenderedFile, ...]
+    commands: tuple[str, ...]
+    """Shell lines that use the files, in the directory of the files."""
+
+    remarks: tuple[str, ...] = ()
+    """Values that the plan does not have and defaults stand for, one line each. The files contain them, too."""
+
+
+def file_stem(node: NodePlan) -> str:
+    """Return the name of the host as part of a file name, or the node rank if a path cannot have that name."""
+    return node.host.name if _SAFE_NAME.fullmatch(node.host.name) else f"_node{node.node_rank}"
+
+
+def job_label(plan: RunPlan) -> str:
+    """Return the name of the program as a DNS label: lower case, digits and hyphens; "job" for a name without any."""
+    name = plan.job.entry[-1].rpartition("." if plan.job.script is None else "/")[2]
+    name = name.removesuffix(".py").removesuffix(".sh")
+    return label(name)
+
+
+def title(plan: RunPlan) -> str:
+    """Return the program, its ranks and nodes in one line."""
+    nodes = "1 node" if len(plan.nodes) == 1 else f"{len(plan.nodes)} nodes"
+    ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
+    hosts = fold(node.host.name for node in plan.nodes)
+    return f"{' '.join(plan.job.entry)}: {ranks} on {nodes} ({hosts}); written by pylaunch render"
+
+
+def host_remarks(plan: RunPlan) -> tuple[str, ...]:
+    """Return what the inventory does not say about the hosts of `plan`."""
+    found: list[str] = []
+    bare = [node.host.name for node in plan.nodes if not node.host.devices]
+    if bare and plan.job.ranks_per_node is None:
+        have = "has" if len(bare) == 1 else "have"
+        found.append(f"{fold(bare)} {have} no gpus= or devices= in the inventory: one rank on each, on its CPU")
+    unnamed = [node.host.name for node in plan.nodes if node.host.interface is None]
+    if len(plan.nodes) > 1 and plan.job.interface is None and unnamed:
+        of_some = f" for {fold(unnamed)}" if len(unnamed) < len(plan.nodes) else ""
+        found.append(f"No network interface is named{of_some}: the framework chooses one; --interface NAME sets it")
+    return tuple(found)

@@ -9,8 +9,17 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from pylaunch.features.render_files.files import shell
-from pylaunch.features.render_files.files.content import FileSet, RenderedFile, host_remarks, label, title
-from pylaunch.features.render_files.files.shell import comments, common_python, rank_argv, shared_variables
+from pylaunch.features.render_files.files.shell import (
+    FileSet,
+    RenderedFile,
+    comments,
+    common_python,
+    host_remarks,
+    job_label,
+    rank_argv,
+    shared_variables,
+    title,
+)
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import PORT_ENTRY, NodePlan, RunPlan
 from pylaunch.model.text.argv import Argv, quoted
@@ -104,7 +113,7 @@ def slurm_files(plan: RunPlan, remarks: tuple[str, ...], options: tuple[str, ...
 
     Raises UsageError for nodes with different interpreters, and for JAX under torchrun.
     """
-    name = f"{label(plan)}.sbatch"
+    name = f"{job_label(plan)}.sbatch"
     components = [
         list(nodes) for _, nodes in groupby(plan.nodes, key=lambda node: (len(node.ranks), len(node.devices)))
     ]
@@ -147,7 +156,7 @@ def _notes(plan: RunPlan, left_out: list[str]) -> tuple[str, ...]:
 
 def _directives(plan: RunPlan, components: list[list[NodePlan]], options: tuple[str, ...]) -> list[str]:
     """Return the lines that sbatch reads. Whole nodes: the inventory does not know how many cores a rank needs."""
-    lines = [f"#SBATCH --job-name={label(plan)}", "#SBATCH --output=%x-%j.out"]
+    lines = [f"#SBATCH --job-name={job_label(plan)}", "#SBATCH --output=%x-%j.out"]
     for number, nodes in enumerate(components):
         tasks = 1 if is_torchrun(plan) else len(nodes[0].ranks)
         lines += ["#SBATCH hetjob"] if number else []

@@ -12,7 +12,7 @@ from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.examination import RankView
 from pylaunch.runs.connect.fleet import Fleet
-from pylaunch.runs.events import Notice, RunEvent
+from pylaunch.runs.events import RunEvent
 from pylaunch.runs.follow.run_follower import RunFollower, time_of
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
@@ -29,12 +29,12 @@ class Listener:
 
     def __call__(self, event: RunEvent) -> None:
         match event:
+            case Event(kind=EventKind.NOTICE, text=text):
+                self.phases.append(text)
             case Event():
                 self.events.append(event)
             case RankView():
                 self.views.append(event)
-            case Notice(text):
-                self.phases.append(text)
             case _:
                 raise AssertionError(event)
 

@@ -6,8 +6,9 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
+from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.runs.events import LinesWritten
+from pylaunch.runs.events import PRINTED, LinesWritten
 from pylaunch.terminal.views.live import Live, show_outcome
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 12))
@@ -76,3 +77,11 @@ def test_hosts_that_are_not_proven_clean_are_listed(capsys: pytest.CaptureFixtur
     assert "gpu03: left behind: pid 7" in printed
     assert "gpu02: not known to be clean" in printed
     assert "pylaunch stop 7f3a9c01" in printed
+
+
+@pytest.mark.parametrize("kind", sorted(PRINTED, key=str))
+def test_a_line_for_a_person_is_printed_while_a_run_is_shown_too(
+    kind: EventKind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Live(PLAN, label="trainer ").show(Event(1.0, kind, text="waiting for n1: device 0"))
+    assert capsys.readouterr().err == "trainer waiting for n1: device 0\n"

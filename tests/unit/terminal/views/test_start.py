@@ -12,11 +12,9 @@ from pylaunch.runs.events import (
     AttemptEnded,
     AttemptStarted,
     LinesWritten,
-    NoRestart,
-    Restarting,
     StartEvent,
 )
-from pylaunch.terminal.views.start import StartView, lines
+from pylaunch.terminal.views.start import RunView, lines
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/", spares=1, max_restarts=3), "7f3a9c01")
@@ -26,10 +24,10 @@ def shown(event: StartEvent) -> str:
     return "\n".join(lines(event))
 
 
-def test_a_restart_is_shown_with_its_number_and_reason() -> None:
-    restarting = Restarting(replan(PLAN, ("n2",)), "n2 in place of n1: lost")
-    assert shown(restarting) == "restart 1 of 3 (n2 in place of n1: lost): run 7f3a9c01.1"
-    assert shown(NoRestart("the run was stopped")) == "no restart: the run was stopped"
+def test_a_line_for_a_person_is_shown_as_it_is_and_what_views_draw_is_not() -> None:
+    text = "restart 1 of 3 (n2 in place of n1: lost): run 7f3a9c01.1"
+    assert shown(Event(1.0, EventKind.RESTARTING, text=text)) == text
+    assert shown(Event(1.0, EventKind.PREPARED, "n1")) == ""
 
 
 TIMING = "first line of code on 2 ranks: 500 ms after the release, skew 100.0 ms"
@@ -39,7 +37,7 @@ TRACEBACK = LinesWritten("n1", "0.err", "ValueError: bad batch\n", 2.43)
 
 def begun(capsys: pytest.CaptureFixture[str], *before: StartEvent, after: Sequence[StartEvent] = ()) -> list[str]:
     """Return the lines of an attempt whose last rank reports its first line between these events."""
-    with StartView() as view:
+    with RunView() as view:
         view.show(AttemptStarted(RESTARTED))
         for rank in (0, 1):
             view.show(Event(2.0, EventKind.RANK_STARTED, f"n{rank + 1}", rank))
@@ -110,7 +108,7 @@ def test_the_traceback_of_the_named_rank_is_shown_once_and_those_of_victims_are_
     )
     stop = Event(8.2, EventKind.STOP_ASKED, text="a rank has failed")
     for events in ((before, stop, late), (stop, before, late)):
-        with StartView() as view:
+        with RunView() as view:
             for event in (AttemptStarted(PLAN), *events, AttemptEnded(PLAN, outcome, 1.0)):
                 view.show(event)
         printed = capsys.readouterr().err
