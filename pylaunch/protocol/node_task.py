@@ -61,7 +61,7 @@ class NodeTask:
     workdir: str
     ranks: list[RankTask]
     env: dict[str, str]
-    """Variables of the ranks and the launcher: layers that the controller has merged (shared/rank_environment.py)."""
+    """Variables of the ranks and the launcher: layers that the controller has merged (`base/rank_environment.py`)."""
 
     launcher: list[str]
     """Command that starts the ranks of this node (torchrun), or [] when the agent starts them itself.
