@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import sys
-from functools import partial
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import node_changes
@@ -94,16 +93,16 @@ def parsed(verb: str, words: list[str]) -> dict[str, str]:
 
 def _run_verb(verb: str, options: dict[str, str], root: NodeRoot) -> int:
     if verb == "open":
-        return relay.open_run(root, options["run"], version(), job=os.environ.get(JOB_VARIABLE))
+        return relay.open_run(root, options["run"], job=os.environ.get(JOB_VARIABLE))
     if verb == "attach":
-        return relay.attach(root, options["run"], version())
+        return relay.attach(root, options["run"])
     if verb == "ship":
         return shipped_code.serve(root, options["run"])
     if verb == "keep":
         return _keep(root)
     if verb == "job":
-        start = partial(relay.start_supervisor, version=version())
-        return job_daemon.JobDaemon(root, options["job"], start, idle_s=float(options["idle"])).serve()
+        daemon = job_daemon.JobDaemon(root, options["job"], relay.start_supervisor, idle_s=float(options["idle"]))
+        return daemon.serve()
     print(json.dumps(_runs(root) if verb == "runs" else _node(root, dry_run="dry-run" in options)))
     return 0
 

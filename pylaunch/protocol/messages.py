@@ -180,20 +180,14 @@ class Stop:
 @dataclass(frozen=True)
 class Hello:
     protocol: int
-    version: str
-    """Content hash of the agent archive."""
-
     run: str
-    host: str
-    """Name that the node gives itself (`uname -n`)."""
-
     pid: int
-    uid: int
     python: str
+    """Version of Python that the agent runs on."""
+
     phase: str
     """One of PHASES."""
 
-    time: float
     running: list[int]
     """Ranks that are running."""
 

@@ -31,11 +31,11 @@ from pylaunch.base.layout import SOCKETS, AgentError, NodeRoot, RunDirectory, Ru
 STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
 
 
-def replay(directory: RunDirectory, version: str) -> int:
+def replay(directory: RunDirectory) -> int:
     """Speak the protocol on stdin and stdout until everything is sent or the controller disconnects."""
     _remove_sockets(directory)
     task = record.read_task(directory)
-    _send(hello(directory.run, version, "finished", [], "" if task is None else task.host))
+    _send(hello(directory.run, "finished", [], "" if task is None else task.host))
     while True:
         line = sys.stdin.buffer.readline(protocol.MAX_LINE)
         if not line:
@@ -147,7 +147,7 @@ LOOK_S = 0.5
 """Seconds without an answer from the supervisor after which the relay checks whether it is stopped (SIGSTOP)."""
 
 
-def open_run(root: NodeRoot, run: str, version: str, *, job: str | None = None) -> int:
+def open_run(root: NodeRoot, run: str, *, job: str | None = None) -> int:
     """Relay to the supervisor of `run`, and start it if there is none; `job` is the Slurm job whose daemon starts it.
 
     Raises AgentError for a run that is over.
@@ -160,7 +160,7 @@ def open_run(root: NodeRoot, run: str, version: str, *, job: str | None = None) 
             raise AgentError(f"run {run} is over on this host")
         held = run_processes.lock(directory)
         if held is not None and job is None:
-            start_supervisor(root, directory, held, version)
+            start_supervisor(root, directory, held)
         elif held is not None and job is not None:
             os.close(held)
             job_daemon.request_supervisor(root, job, run)
@@ -171,7 +171,7 @@ def open_run(root: NodeRoot, run: str, version: str, *, job: str | None = None) 
     raise AgentError(f"the supervisor of run {run} does not answer at {directory.file('agent.sock')}")
 
 
-def attach(root: NodeRoot, run: str, version: str) -> int:
+def attach(root: NodeRoot, run: str) -> int:
     """Relay to the supervisor of `run`, or replay the files of a run that is over. Raises AgentError if unknown."""
     directory = root.run(run)
     if reason := rank_files.obstacle(f"{directory.path}/."):
@@ -182,7 +182,7 @@ def attach(root: NodeRoot, run: str, version: str) -> int:
         raise AgentError(f"the files of run {run} cannot be read: {reason}{processes_of_run}")
     for _ in range(int(STARTING_S / POLL_S)):
         if not run_processes.is_live(directory):
-            return replay(directory, version)
+            return replay(directory)
         relayed = _relay(directory)
         if relayed is not None:
             return relayed
@@ -190,7 +190,7 @@ def attach(root: NodeRoot, run: str, version: str) -> int:
     raise AgentError(f"the supervisor of run {run} does not answer at {directory.file('agent.sock')}")
 
 
-def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int, version: str) -> None:
+def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int) -> None:
     """Fork the supervisor of a run; `held` is the descriptor of the run's lock, which this closes here."""
     listener = local_socket.listen(directory.file("agent.sock"))
     # The daemon of a job may pass a signal on before the supervisor watches for signals: it waits until then.
@@ -206,7 +206,7 @@ def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int, version
             _become_daemon(directory, keep=(held, listener.fileno()))
             leases.show_run(directory.run)
             run_processes.sign(held)
-            _supervise(Supervisor(root, directory, listener, version))
+            _supervise(Supervisor(root, directory, listener))
         os._exit(0)
     os.waitpid(child, 0)
     listener.close()

@@ -135,22 +135,17 @@ UNFOLLOWED_S = 60.0
 """Seconds that it waits for the Follow of a controller that has released it and still waits for other nodes."""
 
 
-def hello(run: str, version: str, phase: str, running: list[int], node: str) -> protocol.Hello:
+def hello(run: str, phase: str, running: list[int], node: str) -> protocol.Hello:
     """Return the first message of every connection."""
-    return protocol.Hello(
-        protocol=protocol.PROTOCOL, version=version, run=run, host=os.uname().nodename,
-        pid=os.getpid(), uid=os.getuid(), python=sys.version.split()[0], phase=phase, time=time.time(), running=running,
-        node=node,
-    )  # fmt: skip
+    return protocol.Hello(protocol.PROTOCOL, run, os.getpid(), sys.version.split()[0], phase, running, node)
 
 
 class Supervisor:
     """Serve one run until it is over."""
 
-    def __init__(self, root: NodeRoot, directory: RunDirectory, listener: socket.socket, version: str) -> None:
+    def __init__(self, root: NodeRoot, directory: RunDirectory, listener: socket.socket) -> None:
         self._root = root
         self.directory = directory
-        self._version = version
         self._loop = EventLoop()
         self._record = Record(directory)
         self._run: Run | None = None
@@ -303,7 +298,7 @@ class Supervisor:
             self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
         self._loop.watch(controller.socket, lambda: self._receive(controller))
         running, node = (sorted(self._run.life.running), self._run.task.host) if self._run is not None else ([], "")
-        controller.send(hello(self.directory.run, self._version, self._phase, running, node))
+        controller.send(hello(self.directory.run, self._phase, running, node))
 
     def _receive(self, controller: Controller) -> None:
         try:
