@@ -56,13 +56,8 @@ def rounds(count: int, slow: int | None = None) -> Callable[[RunPlan], list[Line
     """Results of the first `count` rounds; a pair with the node `slow` takes twice as long."""
 
     def lines(plan: RunPlan) -> list[Line]:
-        words = plan.job.command
-        found: list[list[tuple[int, int]]] = []
-        if "--rounds" in words:
-            found += [pairs_of(int(each), NODES) for each in words[words.index("--rounds") + 1].split(",")]
-        if "--pairs" in words:
-            for each in words[words.index("--pairs") + 1].split(";"):
-                found.append([(int(pair[0]), int(pair[2])) for pair in each.split(",")])
+        asked = json.loads(plan.job.command[-1])
+        found = [pairs_of(number, NODES) for number in asked["rounds"]] + asked["pairs"]
         return [
             (
                 "pair",

@@ -1,4 +1,4 @@
-"""One rank of `pylaunch bench`, with torch: python -m ranks.bench_rank --help
+"""One rank of `pylaunch bench`, with torch: python -m ranks.bench_rank PLAN
 
 Stages, each of which all ranks enter together:
 
@@ -8,18 +8,20 @@ Stages, each of which all ranks enter together:
     latency      time of the smallest all-reduce and of a round trip between two nodes
     pairs        rounds of disjoint pairs of nodes, all pairs of a round at once
 
-Each measurement is one line: PREFIX and a JSON object. Nothing is judged here. Times are seconds, sizes bytes.
+PLAN is a JSON object: backend, stages, operations, sizes, iterations, rounds (numbers, see rounds.py), pairs (further
+rounds, each a list of pairs of nodes), pair_size. Each measurement is one line: PREFIX and a JSON object. Nothing is
+judged here. Times are seconds, sizes bytes.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 from pylaunch.runtime import failure
@@ -55,7 +57,7 @@ def report(kind: str, **fields: object) -> None:
     sys.stdout.flush()
 
 
-def sweep(ranks: Collectives, given: argparse.Namespace) -> None:
+def sweep(ranks: Collectives, given: Any) -> None:
     """Time each collective at each size. What would exceed the time limit is omitted."""
     begun = time.monotonic()
     for operation in given.operations:
@@ -90,7 +92,7 @@ def timed(ranks: Collectives, run: Callable[[], None], count: int) -> float:
     return (time.perf_counter() - begun) / count
 
 
-def latency(ranks: Collectives, given: argparse.Namespace) -> None:
+def latency(ranks: Collectives, given: Any) -> None:
     """Time the smallest all-reduce, then round trips between the nodes of the first round."""
     run, size = ranks.prepared("all-reduce", 4)
     times = each_timed(ranks, run)
@@ -115,7 +117,7 @@ def each_timed(ranks: Collectives, run: Callable[[], None]) -> list[float]:
     return [times[index * (len(times) - 1) // (SHOWN_TIMES - 1)] for index in range(SHOWN_TIMES)]
 
 
-def pairs(ranks: Collectives, given: argparse.Namespace) -> None:
+def pairs(ranks: Collectives, given: Any) -> None:
     """Exchange data with another node in each round, in both directions at once."""
     planned = [peer_in_round(number) for number in given.rounds] + [peer_of(each) for each in given.pairs]
     for number, peer in enumerate(planned):
@@ -151,12 +153,13 @@ def peer_in_round(number: int) -> int | None:
     return None if node is None else node * MINE.local_world_size + MINE.local_rank
 
 
-def peer_of(nodes: dict[int, int]) -> int | None:
-    node = nodes.get(MINE.rank // MINE.local_world_size)
+def peer_of(pairs: list[list[int]]) -> int | None:
+    mine = MINE.rank // MINE.local_world_size
+    node = next((first + second - mine for first, second in pairs if mine in (first, second)), None)
     return None if node is None else node * MINE.local_world_size + MINE.local_rank
 
 
-STAGES: dict[str, Callable[[Any, argparse.Namespace], None]] = {
+STAGES: dict[str, Callable[[Any, Any], None]] = {
     "sweep": sweep,
     "latency": latency,
     "pairs": pairs,
@@ -164,7 +167,7 @@ STAGES: dict[str, Callable[[Any, argparse.Namespace], None]] = {
 
 
 def main() -> None:
-    given = arguments()
+    given = SimpleNamespace(**json.loads(sys.argv[1]))
     if MINE.world_size > 1:
         meet(MINE, 30.0)
     report("barrier")
@@ -184,38 +187,6 @@ def main() -> None:
         if MINE.rank == 0:
             report("end", stage=stage)
     ranks.close()
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="ranks.bench_rank")
-    parser.add_argument("--backend", required=True)
-    parser.add_argument("--stages", type=words, default=())
-    parser.add_argument("--operations", type=words, default=())
-    parser.add_argument("--sizes", type=numbers, default=())
-    parser.add_argument("--iterations", type=int, default=20)
-    parser.add_argument("--rounds", type=numbers, default=(), help="numbers of rounds, see rounds.py")
-    parser.add_argument("--pairs", type=explicit_pairs, default=(), help="further rounds of nodes: 0-3,1-2;0-1")
-    parser.add_argument("--pair-size", type=int, default=8 << 20)
-    return parser.parse_args()
-
-
-def words(text: str) -> list[str]:
-    return [word for word in text.split(",") if word]
-
-
-def numbers(text: str) -> list[int]:
-    return [int(word) for word in words(text)]
-
-
-def explicit_pairs(text: str) -> list[dict[int, int]]:
-    rounds: list[dict[int, int]] = []
-    for part in text.split(";"):
-        partners: dict[int, int] = {}
-        for pair in words(part):
-            first, second = map(int, pair.split("-"))
-            partners[first], partners[second] = second, first
-        rounds.append(partners)
-    return rounds
 
 
 MINE: Any = place()

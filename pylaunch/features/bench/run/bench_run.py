@@ -1,5 +1,6 @@
 """One run of ranks for `pylaunch bench`: an ordinary start whose ranks print measurements."""
 
+import json
 import time
 from collections.abc import Iterable
 from datetime import timedelta
@@ -59,15 +60,6 @@ class RoundPlan:
     numbers: tuple[int, ...] = ()
     explicit: tuple[tuple[Pair, ...], ...] = ()
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Arguments for the ranks."""
-        pairs = ";".join(",".join(f"{first}-{second}" for first, second in pairs) for pairs in self.explicit)
-        return (
-            *(("--rounds", ",".join(map(str, self.numbers))) if self.numbers else ()),
-            *(("--pairs", pairs) if pairs else ()),
-        )
-
     def pairs(self, nodes: int) -> list[Iterable[Pair]]:
         """Return the pairs of each round among `nodes`."""
         return [*(pairs_of(number, nodes) for number in self.numbers), *self.explicit]
@@ -78,16 +70,14 @@ def job(request: BenchRequest, backend: str, stages: tuple[BenchStage, ...], rou
     tree = read_tree(SHIPPED, NOT_SHIPPED)
     sweep = request.sweep
     of_ranks = [each.value for each in stages if each is not BenchStage.CONNECT and each not in OF_ALL_RUNS]
-    command = (
-        *MODULE, "--backend", backend, "--stages", ",".join(of_ranks),
-        "--operations", ",".join(each.value for each in sweep.operations),
-        "--sizes", ",".join(map(str, sweep.sizes())),
-        "--iterations", str(sweep.iterations),
-        "--pair-size", str(PAIR_SIZE.get(backend, USUAL_PAIR_SIZE)), *rounds.words,
-    )  # fmt: skip
+    plan = {
+        "backend": backend, "stages": of_ranks, "operations": [each.value for each in sweep.operations],
+        "sizes": sweep.sizes(), "iterations": sweep.iterations, "rounds": rounds.numbers, "pairs": rounds.explicit,
+        "pair_size": PAIR_SIZE.get(backend, USUAL_PAIR_SIZE),
+    }  # fmt: skip
     manifest = tree.manifest
     return JobSpec(
-        command,
+        (*MODULE, json.dumps(plan)),
         Framework.DIRECT,
         TREE,
         sync=Sync(str(tree.directory), manifest.digest, len(manifest.files), manifest.size, NOT_SHIPPED),
