@@ -20,7 +20,7 @@ from typing import Any
 from pylaunch.features.explain.judgement.ranker import WordWeights, weights
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.judgement import ABSTAINING
 from pylaunch.verdict.logs.scan import scan
 

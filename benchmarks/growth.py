@@ -30,7 +30,7 @@ from on_lab import PYLAUNCH, lab, newest_events
 
 from lab.lab import Lab
 from pylaunch.inventory import load_cluster
-from pylaunch.store.paths import project_known_hosts
+from pylaunch.store.files import project_known_hosts
 from pylaunch.transport.openssh.sharing import control_directory
 
 FIRST_PORT = 2201

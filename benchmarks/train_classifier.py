@@ -34,7 +34,7 @@ from pylaunch.features.explain.judgement.ranker import (
     word_counts,
 )
 from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.scan import scan
 
 ROOT = Path(__file__).parents[1]

@@ -24,7 +24,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Host, SshOptions
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import quoted
-from pylaunch.store.paths import project_known_hosts
+from pylaunch.store.files import project_known_hosts
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.option import CommandGroup
 from pylaunch.transport import process

@@ -7,7 +7,7 @@ from pathlib import Path
 from lab.nodes.machine import Machine
 from lab.spec import LabSpec
 from pylaunch.errors import UsageError
-from pylaunch.store.paths import project_known_hosts
+from pylaunch.store.files import project_known_hosts
 
 _REAL = """\
 # Written by `python -m lab up --name {name}`: {count} systemd nodes on this machine.

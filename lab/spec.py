@@ -12,7 +12,7 @@ from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.errors import LabError, UsageError
 from pylaunch.model.text import typed_json
 from pylaunch.model.text.argv import quoted
-from pylaunch.store.paths import state_directory
+from pylaunch.store.files import state_directory
 
 SYSTEM_LABS = Path("/var/lib/pylaunch/lab")
 IMAGES = Path("/var/cache/pylaunch/lab")

@@ -22,7 +22,7 @@ from testinfra.host import Host
 
 from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.inventory import load_cluster
-from pylaunch.inventory.listing import Listing
+from pylaunch.inventory.cluster import Listing
 from pylaunch.inventory.load import listing_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.cluster import Host as ClusterHost

@@ -10,7 +10,7 @@ import pytest
 from conftest import LISTING, RoleVariables
 from testinfra.host import Host
 
-from pylaunch.inventory.listing import Listing
+from pylaunch.inventory.cluster import Listing
 
 pytestmark = pytest.mark.role("firewall")
 

@@ -16,7 +16,7 @@ them in threads (`asyncio.to_thread`) to wait for several. Every error is a Pyla
 from pylaunch.api.functions import attach, attach_job, check, load_cluster, provision, start
 from pylaunch.api.run_handle import NumberedEvent, RankLine, RunHandle, WaitTimeoutError
 from pylaunch.checks.check import Check
-from pylaunch.checks.result import Result
+from pylaunch.checks.suite import Result
 from pylaunch.errors import (
     ClusterNotReadyError,
     InventoryError,

@@ -6,10 +6,9 @@ from pathlib import Path
 from pylaunch import features
 from pylaunch.api.run_handle import RunHandle
 from pylaunch.base.dataclass import replace
-from pylaunch.checks import check_hosts as checking
 from pylaunch.checks import suite
-from pylaunch.checks.result import Result
-from pylaunch.checks.selection import select
+from pylaunch.checks import suite as checking
+from pylaunch.checks.suite import Result, select
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features import judge_settings
 from pylaunch.inventory import load

@@ -24,12 +24,12 @@ from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Host
 from pylaunch.model.manifest import File, SymbolicLink
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.probe.answers import NotAnAnswerError, decoded
 from pylaunch.probe.program import STREAMED, streamed
-from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.connections import connector_of, in_full
 from pylaunch.transport.connector import Connector
-from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, describe_exit, last_line, spawn
+from pylaunch.transport.waiting import patience
 
 ANSWERS_S = 60.0
 """For the connection and for each message; a node reports once a second."""

@@ -36,15 +36,13 @@ from pylaunch.broadcast.swarm import SEPARATED, Send, Swarm
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.probe.answers import NotAnAnswerError, decoded
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.transport import interrupts
-from pylaunch.transport.answers import NotAnAnswerError, decoded
-from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connections import awaited_turn, connector_of
 from pylaunch.transport.connector import Connector
-from pylaunch.transport.descriptors import allow_hosts
-from pylaunch.transport.handshakes import awaited_turn
-from pylaunch.transport.patience import patience
-from pylaunch.transport.process import Child, ProgramNotFoundError, spawn
+from pylaunch.transport.process import Child, ProgramNotFoundError, allow_hosts, spawn
+from pylaunch.transport.waiting import patience
 
 FIRST_ANSWER_S = 60.0
 """For the connection, the program, and the list of files."""

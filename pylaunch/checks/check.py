@@ -1,6 +1,6 @@
 """A check: its questions to the hosts, its reference, and its judgement of all answers."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -8,6 +8,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.hostset import fold
 
 Asks = Callable[[Host, Wanted], Mapping[str, Any]]
 """Returns reader → question for one host; empty when there is nothing to ask. "reader#label" asks a reader twice."""
@@ -65,3 +66,22 @@ class Check:
 def asks(*readers: str) -> Asks:
     """Return questions for `readers` that need to know nothing."""
     return lambda host, wanted: dict.fromkeys(readers)
+
+
+MARKS = {Severity.FAIL: "FAIL", Severity.WARN: "warn", Severity.UNKNOWN: "????", Severity.NOTE: "note"}
+INDENT = " " * 6
+FIX = f"{INDENT}fix: "
+
+
+def lines(finding: Finding) -> list[str]:
+    """Return a finding as lines: its hosts and text, evidence, and the command that fixes it."""
+    return [
+        f"{MARKS[finding.severity]}  {fold(finding.hosts)}: {finding.text}  [{finding.check}]",
+        *(f"{INDENT}| {line}" for text in finding.evidence for line in text.split("\n")),
+        *([f"{FIX}{finding.fix}"] if finding.fix else []),
+    ]
+
+
+def all_lines(findings: Sequence[Finding]) -> list[str]:
+    """Return the lines of several findings, in the order given."""
+    return [line for finding in findings for line in lines(finding)]

@@ -18,13 +18,11 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.model.clock import Exchange, measure
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.probe.answers import Unmeasured
+from pylaunch.probe.answers import MALFORMED, Unmeasured, what_is_wrong
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
-from pylaunch.transport.answers import MALFORMED, what_is_wrong
-from pylaunch.transport.connections import connector_of
-from pylaunch.transport.handshakes import awaited_turn
-from pylaunch.transport.patience import patience
+from pylaunch.transport.connections import awaited_turn, connector_of
 from pylaunch.transport.process import Child, describe_exit, spawn
+from pylaunch.transport.waiting import patience
 
 MATRIX: ReadingKey[Any] = ReadingKey("mesh.matrix")
 OFFSET: ReadingKey[Any] = ReadingKey("mesh.offset")

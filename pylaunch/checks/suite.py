@@ -1,53 +1,46 @@
-"""All checks: take the survey that they need, and judge it."""
+"""All checks: take the survey that they need, and judge it.
 
+request = plan_check(cluster, job, needs, checks)    no host is contacted
+found   = check(request)                             one question to every host; nothing is changed
+"""
+
+import difflib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pylaunch.base.dataclass import replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.checks import mesh
 from pylaunch.checks.check import Check
 from pylaunch.checks.devices import gpu, gpu_health, gpu_use, infiniband
-from pylaunch.checks.hosts import (
-    clock,
-    code,
-    containers,
-    host,
-    kernel,
-    leftovers,
-    limits,
-    login,
-    network,
-    provisioned,
-    python_env,
-    reach,
-    storage,
-)
-from pylaunch.checks.result import REACH
-from pylaunch.checks.survey import Look, Survey, Wanted
+from pylaunch.checks.hosts import code, host, leftovers, limits, network, python_env, reach, storage
+from pylaunch.checks.survey import REACH, Look, Room, Survey, Wanted, shared_failures, wanted_by
+from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
+from pylaunch.model.job import EVERY, USUAL_PORT, JobSpec
+from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.probe import answers
-from pylaunch.probe.answers import Unmeasured
+from pylaunch.probe.answers import MALFORMED, Unmeasured, what_is_wrong
 from pylaunch.probe.ask import PLAIN, Answered, Asking, NoPython, Unreachable, ask, understood_all
 from pylaunch.probe.program import probe
-from pylaunch.transport.answers import MALFORMED, what_is_wrong
 from pylaunch.transport.connections import diagnose_connections
 
 CHECKS: tuple[Check, ...] = (
     *reach.CHECKS,
     *network.CHECKS,
-    *clock.CHECKS,
+    *host.CHECKS,
     *limits.CHECKS,
     *storage.CHECKS,
-    *host.CHECKS,
-    *kernel.CHECKS,
+    *host.CLOCK_CHECKS,
+    *host.KERNEL_CHECKS,
     *python_env.CHECKS,
-    *provisioned.CHECKS,
-    *login.CHECKS,
+    *host.ROLE_CHECKS,
+    *limits.LOGIN_CHECKS,
     *code.CHECKS,
-    *containers.CHECKS,
+    *python_env.CONTAINER_CHECKS,
     *leftovers.CHECKS,
     *gpu.CHECKS,
     *gpu_health.CHECKS,
@@ -147,7 +140,7 @@ def _look(answered: Answered) -> Look:
 
 def _decoded(name: str, reading: answers.Reading) -> Any:
     try:
-        return answers.decoded(name, reading)
+        return answers.decoded_reading(name, reading)
     except MALFORMED as error:
         return Unmeasured(f"its answer is not understood ({what_is_wrong(error)})")
 
@@ -223,3 +216,173 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
             finding.check, finding.severity, hosts, finding.text, finding.fix, finding.role, finding.evidence
         )
     return list(together.values())
+
+
+NEAREST = 3
+
+
+def select(
+    checks: Sequence[Check], *, only: Sequence[str] = (), skip: Sequence[str] = (), deep: bool = False
+) -> tuple[Check, ...]:
+    """Return the selected checks, in their order. An id names one check, a subject ("storage") all of its checks.
+
+    `only` selects deep checks too. Raises UsageError for unknown names.
+    """
+    unknown = [name for name in (*only, *skip) if not any(matches(check.id, name) for check in checks)]
+    if unknown:
+        raise UsageError(
+            f"no such check: {', '.join(unknown)}",
+            evidence=[f"{name}: {suggestion}" for name in unknown if (suggestion := nearest(checks, name))],
+            hint="pylaunch check --list",
+        )
+    chosen = [check for check in checks if not only or any(matches(check.id, name) for name in only)]
+    return tuple(
+        check
+        for check in chosen
+        if (deep or only or not check.deep) and not any(matches(check.id, name) for name in skip)
+    )
+
+
+def matches(check: str, name: str) -> bool:
+    """Return whether `name` is the id `check`, its subject, or EVERY."""
+    return name in (check, check.partition(".")[0], EVERY)
+
+
+def nearest(checks: Sequence[Check], name: str) -> str:
+    """Return a suggestion of similar names; "" when there is none."""
+    names = [*(check.id for check in checks), *dict.fromkeys(check.id.partition(".")[0] for check in checks)]
+    tails = {check.id.partition(".")[2]: check.id for check in checks}
+    near = difflib.get_close_matches(name, names, NEAREST) or [
+        tails[tail] for tail in difflib.get_close_matches(name.rpartition(".")[2], tails, NEAREST)
+    ]
+    near = near or [check.id for check in checks if name in check.id or name in check.title][:NEAREST]
+    return f"did you mean {', '.join(near)}?" if near else ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Findings of `checks` on `hosts`."""
+
+    hosts: tuple[str, ...]
+    checks: tuple[str, ...]
+    """Ids of the checks that ran."""
+
+    findings: tuple[Finding, ...]
+    """Worst first."""
+
+    seconds: float
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+    """Unreachable hosts, with the reason."""
+
+    not_looked_at: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Check → hosts that did not answer all its questions: neither passed nor failed there."""
+
+    @property
+    def failed(self) -> bool:
+        """A run on these hosts cannot work."""
+        return any(finding.severity is Severity.FAIL for finding in self.findings)
+
+    def count(self, severity: Severity) -> int:
+        """Findings of one severity."""
+        return sum(finding.severity is severity for finding in self.findings)
+
+
+def result(survey: Survey, checks: Sequence[Check], findings: Sequence[Finding], seconds: float) -> Result:
+    """Return the findings in order, with those about unreachable hosts."""
+    found = [*_unreachable(survey, findings), *findings]
+    order = list(Severity)
+    named, there = {finding.check for finding in findings}, survey.cluster.hosts
+    asked = [each.id for each in checks if each.id in named or any(each.asks(host, survey.wanted) for host in there)]
+    ordered = sorted(found, key=lambda finding: order.index(finding.severity))
+    unreachable = {name: why.reason for name, why in survey.unreachable.items()}
+    silent = {check.id: hosts for check in checks if (hosts := _silent(survey, check))}
+    return Result(survey.cluster.names, tuple(asked), tuple(ordered), seconds, unreachable, silent)
+
+
+def _silent(survey: Survey, check: Check) -> tuple[str, ...]:
+    hosts = []
+    for each in survey.cluster.hosts:
+        look = survey.looks.get(each.name)
+        if look is not None and look.is_complete and each.name not in survey.unreachable:
+            continue
+        wanted = check.asks(each, survey.wanted)
+        readings = look.readings if look is not None else {}
+        is_unreached = each.name in survey.unreachable and not readings.keys() & wanted.keys()
+        if wanted and (is_unreached or any(isinstance(readings.get(reader), Unmeasured) for reader in wanted)):
+            hosts.append(each.name)
+    return tuple(hosts)
+
+
+def _unreachable(survey: Survey, findings: Sequence[Finding]) -> list[Finding]:
+    """One finding per error of hosts that could not be asked; none where another finding already explains it."""
+    explained = {host for finding in findings if finding.check.startswith("reach.") for host in finding.hosts}
+    silent = {name: why for name, why in survey.unreachable.items() if name not in explained}
+    return [
+        Finding(REACH, Severity.FAIL, each.hosts, f"cannot be asked: {each.reason}", each.hint)
+        for each in shared_failures(survey.cluster, silent)
+    ]
+
+
+NO_SCRIPT = ("",)
+"""Command of a job for which only the hosts are checked."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Requirements of a run that are no part of its job."""
+
+    files: tuple[str, ...] = ()
+    """Files that must be equal on all hosts; relative ones start at the working directory."""
+
+    checkpoint_dir: str = ""
+    infiniband: bool = False
+    workdir: str = ""
+    """Working directory to check although there is no script."""
+
+    rooms: tuple[Room, ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """Checks to run, and the hosts to run them on."""
+
+    cluster: Cluster
+    plan: RunPlan
+    wanted: Wanted
+    checks: tuple[Check, ...]
+
+
+def plan_check(cluster: Cluster, job: JobSpec, needs: Needs, checks: Sequence[Check]) -> CheckRequest:
+    """Plan `checks` on the hosts that `job` would run on. Raises UsageError for a job that does not fit the cluster."""
+    plan = plan_run(cluster, job, "check")
+    hosts = tuple(node.host for node in plan.nodes)
+    return CheckRequest(replace(cluster, hosts=hosts), plan, _wanted(plan, needs), tuple(checks))
+
+
+def check(request: CheckRequest) -> Result:
+    """Ask every host and judge the answers. Hosts that do not answer are findings, not errors."""
+    begun = time.monotonic()
+    survey = take(request.cluster, request.wanted, request.checks)
+    return result(survey, request.checks, judge(survey, request.checks), time.monotonic() - begun)
+
+
+def _wanted(plan: RunPlan, needs: Needs) -> Wanted:
+    """Return the needs of the run; without a script, only those that were named."""
+    job = plan.job
+    wanted = replace(
+        wanted_by(plan, files=needs.files, checkpoint_dir=needs.checkpoint_dir, infiniband=needs.infiniband),
+        rooms=needs.rooms,
+        port=job.rendezvous_port or USUAL_PORT,
+        any_port=job.rendezvous_port is None,
+    )
+    root = "/" if needs.files else ""
+    if job.command != NO_SCRIPT:
+        # Shipped code needs no comparison; files of the hosts do, and start at "/".
+        return replace(wanted, workdir=root if job.sync is not None and needs.files else wanted.workdir)
+    return replace(
+        wanted,
+        workdir=(needs.workdir if job.sync is None else "") or root,
+        command=(),
+        script="",
+        pythons=wanted.pythons if job.python else {},
+    )

@@ -1,6 +1,6 @@
 """State of all hosts at one moment, and the requirements of a run: the input of the checks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -8,8 +8,16 @@ from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Severity
+from pylaunch.model.diagnosis.host_errors import OwnNames, of_hosts
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import Framework
+from pylaunch.model.plan import RunPlan
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable
+
+REACH = "reach.host"
+"""Check id of hosts that could not be asked at all."""
+
 
 V = TypeVar("V")
 
@@ -126,3 +134,78 @@ class Survey:
                 if asked_reader == reader and not isinstance(reading, Unmeasured):
                     found.setdefault(name, {})[label] = reading
         return found
+
+
+@dataclass(frozen=True)
+class SharedFailure:
+    """Hosts that fail at the same step with the same error."""
+
+    hosts: tuple[str, ...]
+    reason: str
+    """For all hosts, their names and addresses folded."""
+
+    hint: str
+    evidence: tuple[tuple[str, str], ...]
+    """Steps to the first host, each with the hosts that report the same: all of them, folded, or the first alone."""
+
+    @property
+    def own_lines(self) -> tuple[str, ...]:
+        """The steps as lines below the hosts and the reason; one that is not the same for all hosts names its own."""
+        return tuple(line if who == fold(self.hosts) else f"{who}: {line}" for who, line in self.evidence)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The reason and the steps as lines that begin with their hosts."""
+        return tuple(f"{who}: {line}" for who, line in ((fold(self.hosts), self.reason), *self.evidence))
+
+
+def shared_failures(cluster: Cluster, unreachable: Mapping[str, Unreachable]) -> list[SharedFailure]:
+    """Return the failures of hosts of `cluster`, each once, in the order of first occurrence."""
+    own = OwnNames(cluster.hosts)
+    together: dict[object, list[str]] = {}
+    for host, why in unreachable.items():
+        steps = tuple(line.partition(":")[0] for line in why.evidence)
+        together.setdefault((own.template(host, why.reason), steps), []).append(host)
+    return [_shared(own, {host: unreachable[host] for host in hosts}) for hosts in together.values()]
+
+
+def _shared(own: OwnNames, whys: Mapping[str, Unreachable]) -> SharedFailure:
+    hosts = tuple(whys)
+    first, why = next(iter(whys.items()))
+    known = [{own.template(host, line) for line in each.evidence} for host, each in whys.items()]
+    steps = []
+    for line in why.evidence:
+        template = own.template(first, line)
+        is_shared = all(template in each for each in known)
+        steps.append((fold(hosts), own.filled(template, hosts)) if is_shared else (first, line))
+    hints = of_hosts({host: each.hint for host, each in whys.items()})
+    return SharedFailure(hosts, own.filled(own.template(first, why.reason), hosts), "; ".join(hints), tuple(steps))
+
+
+def wanted_by(
+    plan: RunPlan, *, files: Sequence[str] = (), checkpoint_dir: str = "", infiniband: bool = False
+) -> Wanted:
+    """Return the needs of a run that are known before its first rank exists."""
+    job = plan.job
+    scripted = job.framework is not Framework.COMMAND
+    # What travels with the run is proven by its hash, and what an image has is examined by agents.
+    is_there = job.sync is None and job.container is None
+    pythons = {node.host.name: job.python or node.host.rank_python for node in plan.nodes}
+    return Wanted(
+        workdir=job.workdir if is_there else "",
+        command=job.command if is_there else (),
+        script=(job.script or "") if scripted and is_there else "",
+        devices={node.host.name: node.devices for node in plan.nodes if node.devices},
+        pythons=pythons if scripted and job.container is None else {},
+        files=tuple(files),
+        checkpoint_dir=checkpoint_dir,
+        temporary_dir=job.env.get("TMPDIR", ""),
+        container="" if job.container is None else job.container.image,
+        infiniband=infiniband,
+        connected=scripted,
+        listen_by_name=frozenset(
+            node.host.name
+            for node in plan.nodes
+            if job.framework is Framework.JAX and not node.devices and plan.world_size > len(node.ranks)
+        ),
+    )

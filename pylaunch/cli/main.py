@@ -20,7 +20,7 @@ from pylaunch.terminal.document import Invocation, current
 from pylaunch.terminal.doors import Names, Verb, VerbGroup, imported
 from pylaunch.terminal.option import CommandGroup
 from pylaunch.transport import interrupts
-from pylaunch.transport.silence import AWAITED
+from pylaunch.transport.waiting import AWAITED
 
 
 def _verb(group: VerbGroup, name: str, text: str, names: Names = Names.NOTHING, *subcommands: str) -> tuple[str, Verb]:

@@ -11,8 +11,7 @@ from pylaunch.base.dataclass import asdict, replace
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
 from pylaunch.errors import ExitCode
 from pylaunch.features import judge_settings
-from pylaunch.inventory.host_list import is_host_list
-from pylaunch.inventory.load import source_of
+from pylaunch.inventory.load import is_host_list, source_of
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.job import TREE, Container

@@ -13,8 +13,7 @@ import yaml
 from pylaunch.checks.check import Check
 from pylaunch.checks.suite import CHECKS
 from pylaunch.cli.commands.run.start import OPTIONS
-from pylaunch.store.content import content_directory
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import content_directory, signatures
 from pylaunch.terminal.option import Group, InJobFile, Option
 from pylaunch.verdict.causes.cause_kinds import KINDS
 from pylaunch.verdict.causes.xid import XIDS

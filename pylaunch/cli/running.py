@@ -14,7 +14,7 @@ from pylaunch.runs.planned import PlannedRun
 from pylaunch.runs.start import StartOptions, begin, run, start
 from pylaunch.runs.start_checks import end_leftovers
 from pylaunch.store import runs
-from pylaunch.store.paths import run_paths
+from pylaunch.store.files import run_paths
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.document import current
 from pylaunch.terminal.doors import RunEnding, RunObserver

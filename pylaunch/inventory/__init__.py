@@ -1,12 +1,9 @@
 """Read an Ansible inventory as a `Cluster`.
 
-load       finds the inventory, lets Ansible parse it, applies `--limit`
-listing    what `ansible-inventory` answers: groups, hosts in order, variables
-cluster    the listing as a Cluster, or all its errors at once
+load       finds the inventory, lets Ansible parse it or takes the kept answer, reports what Ansible cannot parse
+cluster    the listing as a Cluster, or all its errors at once; `--limit`
 keys       the keys of a host and how each value is parsed
-template   Jinja templates that need no play
-source_errors  Ansible's words about a source that it cannot parse, and values that contradict each other
-    cache      answers of `ansible-inventory`, kept while their inputs are unchanged
+settings   the file pylaunch.toml
 """
 
 from pylaunch.inventory.load import load_cluster

@@ -1,24 +1,245 @@
-"""Find the inventory, let Ansible parse it, and apply `--limit`."""
+"""Find the inventory, let Ansible parse it, and apply `--limit`.
 
+Hosts may be named on the command line instead of in a file: Ansible's host list, `gpu01,gpu02,`. It has no directory of
+its own, so the project directory `.pylaunch` is in the working directory.
+
+Ansible tries its parsers one after the other and reports the failure of each. The relevant one is the first that is not
+just "this is not my format".
+
+The answers of `ansible-inventory` are kept while everything that they depend on is unchanged: it takes longer than
+everything else before the first connection. An answer is kept only if all its inputs are known: a file in INI format,
+variables beside it or in the working directory, no settings of Ansible and no plugins. An inventory with a secret is
+never kept, so that the secret is not written to disk.
+"""
+
+import contextlib
 import difflib
+import hashlib
+import json
 import os
 import platform
+import re
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
+import msgspec
+
 from pylaunch.errors import InventoryError
-from pylaunch.inventory import cache, source_errors
-from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts, with_loopback
-from pylaunch.inventory.host_list import hosts_in_list, is_host_list
-from pylaunch.inventory.limit import limited
-from pylaunch.inventory.listing import Listing
+from pylaunch.inventory.cluster import Complaint, Listing, group_in_use, limited, read_hosts, with_loopback
+from pylaunch.inventory.keys import ALIASES, KEYS
 from pylaunch.inventory.settings import read_settings
 from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.model.hostset import fold
+from pylaunch.model.hostset import expand, fold
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.secret import sounds_secret
 from pylaunch.model.text.argv import quoted
-from pylaunch.store.paths import project_known_hosts
+from pylaunch.model.text.redaction import secrets_in
+from pylaunch.store.files import cache_directory, project_known_hosts, write_whole
 from pylaunch.transport import process
+
+KEPT = 50
+"""Number of answers; the oldest is removed first."""
+
+LARGEST = 4 << 20
+"""Bytes of input files that are hashed; an inventory with more is not cached."""
+
+FORMAT = "1"
+_SECRET = re.compile(r"pass|secret|token|vault", re.IGNORECASE)
+_VARIABLES = ("group_vars", "host_vars")
+_PLUGINS = ("vars_plugins", "inventory_plugins")
+
+
+def cache_key(source: Path, directory: Path, environment: Mapping[str, str]) -> str | None:
+    """Return the cache key of `source` in the working `directory`: a hash of all inputs, None if some are unknown."""
+    if not _is_plain(source, directory, environment):
+        return None
+    digest = hashlib.sha256(f"{FORMAT} {source} {directory}\n".encode())
+    room = LARGEST
+    for file in (_ansible(), source, *_variable_files((source.parent, directory))):
+        content = _content(file) if file is not None else None
+        if content is None:
+            return None
+        room -= len(content)
+        if room < 0:
+            return None
+        digest.update(f"{file} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def kept_answer(key: str) -> Listing | None:
+    """Return the cached answer; None if there is none or it is damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        return Listing.parse(_path(key).read_text(encoding="utf-8"))
+    return None
+
+
+def keep_answer(key: str, answer: str) -> None:
+    """Cache an answer unless it seems to hold a secret. Errors of the disk are ignored."""
+    if _has_secret(json.loads(answer)):
+        return
+    path = _path(key)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, answer.encode())
+        for old in sorted(path.parent.iterdir(), key=lambda kept: kept.stat().st_mtime, reverse=True)[KEPT:]:
+            old.unlink(missing_ok=True)
+
+
+def _is_plain(source: Path, directory: Path, environment: Mapping[str, str]) -> bool:
+    """Return whether Ansible reads `source` with its INI parser and no configuration can change that."""
+    home = Path.home()
+    settings = [directory / "ansible.cfg", home / ".ansible.cfg", Path("/etc/ansible/ansible.cfg")]
+    plugins = [place / name for place in (source.parent, directory) for name in _PLUGINS]
+    shared = (home / ".ansible" / "plugins", Path("/usr/share/ansible/plugins"))
+    plugins += [place / kind for place in shared for kind in ("vars", "inventory")]
+    return (
+        source.suffix == ".ini"
+        and source.is_file()
+        and not os.access(source, os.X_OK)
+        and not any(name.startswith("ANSIBLE_") for name in environment)
+        and not any(path.exists() for path in (*settings, *plugins))
+    )
+
+
+def _ansible() -> Path | None:
+    """Return the file of ansible-core that changes with its version."""
+    found = find_spec("ansible")
+    places = found.submodule_search_locations if found is not None else None
+    return Path(next(iter(places)), "release.py") if places else None
+
+
+def _content(file: Path) -> bytes | None:
+    with contextlib.suppress(OSError):
+        return file.read_bytes() if file.is_file() else None
+    return None
+
+
+def _variable_files(directories: Iterable[Path]) -> Iterator[Path]:
+    for directory in dict.fromkeys(directories):
+        for name in _VARIABLES:
+            found = sorted((directory / name).rglob("*"))
+            # Ansible follows a link to a directory, rglob does not. The link itself is listed, and since it is no
+            # file, the answer is not cached.
+            yield from (path for path in found if path.is_symlink() or not path.is_dir())
+
+
+def _has_secret(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(_SECRET.search(str(name)) or _has_secret(each) for name, each in value.items())
+    return isinstance(value, list) and any(map(_has_secret, value))
+
+
+def _path(key: str) -> Path:
+    return cache_directory() / "inventories" / f"{key}.json"
+
+
+_HOST = re.compile(r"(?!-)[\w.:-]+|\[[\da-fA-F:.]+\]:\d+")
+_BARE = re.compile(r"\[[\da-fA-F:.]+\]")
+"""An IPv6 address in brackets without a port, which needs none."""
+
+
+def is_host_list(source: Path) -> bool:
+    """Return whether `source` is a host list, by Ansible's rule: it has a comma, and there is no file of that name."""
+    text = str(source)
+    return "," in text and "/" not in text and not source.exists()
+
+
+def hosts_in_list(source: Path) -> tuple[str, ...]:
+    """Return the hosts of a host list, in its order. Raises ValueError for an invalid name."""
+    words = (name.strip() for name in str(source).split(",") if name.strip())
+    names = tuple(dict.fromkeys(word[1:-1] if _BARE.fullmatch(word) else word for word in words))
+    if not names:
+        raise ValueError("no host is named")
+    for name in names:
+        if "@" in name:
+            raise ValueError(
+                f"{name!r}: the user belongs in ~/.ssh/config, or in an inventory, which pylaunch init writes"
+            )
+        if "%" in name:
+            raise ValueError(
+                f"{name!r}: the zone after % names an interface of this machine; other hosts cannot use it"
+            )
+        if not _HOST.fullmatch(name):
+            raise ValueError(f"{name!r} is not a host name")
+    return names
+
+
+def host_list(hostset: str) -> str:
+    """Return the host list of a host set such as `gpu[01-02],x`. Raises ValueError for an invalid one."""
+    return "".join(f"{name}," for name in hosts_in_list(Path(",".join(expand(hostset)) + ",")))
+
+
+_NOT_MY_FORMAT = "no root 'plugin' key found"
+_BLOCK = re.compile(r"^\[(?:WARNING|ERROR)\]: ", re.MULTILINE)
+_FAILED = re.compile(r"Failed to parse inventory with '\w+' plugin: (?:Failed to parse inventory: )?(.*)")
+_ORIGIN = re.compile(r"^Origin: (?:<inventory plugin '\w+' with source '(.*)'>|(.*?))$", re.MULTILINE)
+_SCRIPT_STDERR = "Standard error from inventory script:\n"
+_SKIPPED = re.compile(r"^\[WARNING\]: (Skipping .*)$", re.MULTILINE)
+_DUPLICATE = re.compile(r"^\[WARNING\]: Found (duplicate mapping key .*)\.\nOrigin: (.*?:\d+)", re.MULTILINE)
+
+_INI_HOST = re.compile(r"([^\s=\[{#;:]+)\s+[^\s=].*=")
+"""Line of a host with variables in an INI inventory."""
+
+
+def unparsed(stderr: str, directory: str) -> list[str]:
+    """Return one line per file that Ansible could not parse, and what an inventory script printed."""
+    lines: dict[str, list[str]] = {}
+    for block in _BLOCK.split(stderr):
+        failed, origin = _FAILED.search(block), _ORIGIN.search(block)
+        if failed is None or origin is None or failed[1].startswith(_NOT_MY_FORMAT):
+            continue
+        place = (origin[1] or origin[2]).removeprefix(f"{directory}/")
+        file, _, position = place.partition(":")
+        message = failed[1] if failed[1] != "Failed to parse inventory." else _cause(block)
+        at = f"{file}:{position.split(':')[0]}" if position else file
+        printed = block.partition(_SCRIPT_STDERR)[2].strip().splitlines()
+        lines.setdefault(file, [f"{at}: {message.rstrip('.')}", *printed])
+    if lines:
+        return [line for group in lines.values() for line in group]
+    return [line.removeprefix("[ERROR]: ") for line in stderr.splitlines() if line.strip()][-5:]
+
+
+def _cause(block: str) -> str:
+    """Return the innermost cause of a chain."""
+    return block.split("<<< caused by >>>")[-1].strip().splitlines()[0]
+
+
+def ignored(stderr: str, directory: str) -> list[str]:
+    """Return the parts of the inventory that Ansible ignored with a warning."""
+    twice = [f"{place.removeprefix(f'{directory}/')}: {warning}" for warning, place in _DUPLICATE.findall(stderr)]
+    return twice + _SKIPPED.findall(stderr)
+
+
+def contradictions(text: str) -> list[str]:
+    """Return `line 3: n1: gpus: 4, but 8 in line 2` for each line (INI) that gives a key of a host another value.
+
+    Ansible silently keeps the last value; with two addresses, one of two machines would not take part. Variables that
+    pylaunch does not read may have several, as in Ansible.
+    """
+    before: dict[tuple[str, str], tuple[str, int]] = {}
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _INI_HOST.match(line)
+        for name, value in _variables(line) if match is not None else ():
+            if match is None or (name not in KEYS and name not in ALIASES):
+                continue
+            known, earlier = before.setdefault((match[1], name), (value, number))
+            if known != value:
+                found.append(f"line {number}: {match[1]}: {name}: {value}, but {known} in line {earlier}")
+    return found
+
+
+def _variables(line: str) -> list[tuple[str, str]]:
+    """Return the variables in a line of a host, split as Ansible splits it; none if unsure."""
+    try:
+        words = shlex.split(line, comments=True)[1:]
+    except ValueError:
+        return []
+    return [(name, value) for name, equals, value in (word.partition("=") for word in words) if equals]
+
 
 INVENTORY = "cluster.ini"
 EXAMPLE = "start from the example: pylaunch help cluster.ini > cluster.ini"
@@ -89,10 +310,10 @@ def _found_here(directory: Path) -> Path | None:
 def listing_of(source: Path) -> Listing:
     """Return the inventory at `source` as Ansible parses it. Raises InventoryError."""
     _readable(source)
-    key = cache.key(source, Path.cwd(), os.environ)
-    if key is not None and (answered := cache.lookup(key)) is not None:
+    key = cache_key(source, Path.cwd(), os.environ)
+    if key is not None and (answered := kept_answer(key)) is not None:
         return answered
-    if twice := source_errors.contradictions(_own_text(source)):
+    if twice := contradictions(_own_text(source)):
         raise InventoryError(
             f"a host has two values of a variable in the inventory {_shown(source)}",
             evidence=twice,
@@ -106,17 +327,17 @@ def listing_of(source: Path) -> Listing:
         vault = "give Ansible the vault password: ANSIBLE_VAULT_PASSWORD_FILE, or vault_password_file in ansible.cfg"
         raise InventoryError(
             f"Ansible cannot read the inventory {_shown(source)}",
-            evidence=source_errors.unparsed(answer.stderr, str(_directory(source))),
+            evidence=unparsed(answer.stderr, str(_directory(source))),
             hint=vault if "vault secrets" in answer.stderr else by_hand,
         )
-    if skipped := source_errors.ignored(answer.stderr, str(_directory(source))):
+    if skipped := ignored(answer.stderr, str(_directory(source))):
         raise InventoryError(
             f"Ansible would ignore a part of the inventory {_shown(source)}",
             evidence=skipped,
             hint="remove or correct it; a group in YAML holds only hosts, vars and children",
         )
     if key is not None:
-        cache.store(key, answer.stdout)
+        keep_answer(key, answer.stdout)
     return Listing.parse(answer.stdout)
 
 
@@ -209,3 +430,14 @@ def _directory(source: Path) -> Path:
 def _shown(path: Path) -> str:
     """Return `path` relative to the working directory, if it is below it."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def known_secrets(plan: RunPlan, ours: Mapping[str, str]) -> set[str]:
+    """Return the secret values in `ours` (the environment of this process), in the plan and in the inventory."""
+    job = plan.job
+    values = {value for name, value in ours.items() if sounds_secret(name) or name in job.secrets}
+    values |= {value for name, value in job.env.items() if sounds_secret(name)}
+    values |= set(secrets_in(json.dumps(msgspec.to_builtins(plan))))
+    for source in plan.sources:
+        values |= {value for text in texts_of(Path(source)).values() for value in secrets_in(text)}
+    return values

@@ -8,10 +8,45 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 
 from pylaunch.agent.probe.registry import READERS, EachReader, ReadingKey, reader_of
+from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass
+from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.model.text import typed_json
 from pylaunch.protocol.readings import devices
 from pylaunch.protocol.readings import hosts as other_readings
+from pylaunch.transport.pipes import MOST
+
+T = TypeVar("T")
+
+MALFORMED = (
+    LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError,
+)  # fmt: skip
+"""Exceptions of code that reads an answer of an unexpected shape. Catch them only around pure code that reads one
+host's answer, so that the exception concerns that host."""
+
+
+class NotAnAnswerError(Exception):
+    """A node sent something other than the expected answer."""
+
+
+def decoded(text: str | bytes, kind: type[T], max_size: int = MOST) -> T:
+    """Return the JSON in `text` as a `kind`, a type that msgspec knows. Raises NotAnAnswerError."""
+    try:
+        return typed_json.converted(untrusted_json.parse(text, max_size), kind)
+    except (UntrustedJsonError, msgspec.ValidationError) as error:
+        raise NotAnAnswerError(f"{error}: {quoted_answer(text)}") from None
+
+
+def quoted_answer(text: str | bytes) -> str:
+    """Return the beginning of an answer, to quote in an error."""
+    start = text[:200].decode("utf-8", "replace") if isinstance(text, bytes) else text[:200]
+    return repr(start + ("…" if len(text) > len(start) else ""))
+
+
+def what_is_wrong(error: Exception) -> str:
+    """Return one of MALFORMED as a short text."""
+    return f"{type(error).__name__}: {str(error)[:200]}"
+
 
 V = TypeVar("V")
 _TYPES = {**vars(typing), **vars(devices), **vars(other_readings)}
@@ -49,7 +84,7 @@ def readings(answered: Mapping[str, Any], asked: Iterable[str]) -> dict[str, Rea
     return {name: found[name] for name in asked}
 
 
-def decoded(name: str, reading: Reading) -> Any | Unmeasured:
+def decoded_reading(name: str, reading: Reading) -> Any | Unmeasured:
     """Return the value of a reading as the type that its reader returns, or Unmeasured. Raises one of MALFORMED."""
     if reading.unmeasured is not None:
         return Unmeasured(reading.unmeasured, silent=reading.silent)
@@ -58,7 +93,7 @@ def decoded(name: str, reading: Reading) -> Any | Unmeasured:
 
 def values(answered: Mapping[str, Any], asked: Iterable[str]) -> dict[str, Any | Unmeasured]:
     """Return the decoded readings that were `asked` for. Raises one of MALFORMED."""
-    return {name: decoded(name, reading) for name, reading in readings(answered, asked).items()}
+    return {name: decoded_reading(name, reading) for name, reading in readings(answered, asked).items()}
 
 
 def value(found: Mapping[str, Any | Unmeasured], reader: ReadingKey[V]) -> V | Unmeasured:

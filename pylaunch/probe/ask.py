@@ -11,21 +11,21 @@ from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis import host_errors
+from pylaunch.model.text.argv import Argv
+from pylaunch.probe.answers import MALFORMED, quoted_answer, what_is_wrong
 from pylaunch.probe.program import FROM_STDIN
-from pylaunch.transport.answers import MALFORMED, quoted_answer, what_is_wrong
-from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connections import connector_of, handshake_turn
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
-from pylaunch.transport.descriptors import allow_hosts
-from pylaunch.transport.handshakes import handshake_turn
 from pylaunch.transport.process import (
     Completed,
     ProgramNotFoundError,
     TimedOutError,
     Together,
+    allow_hosts,
     describe_exit,
     last_line,
 )
-from pylaunch.transport.silence import AWAITED
+from pylaunch.transport.waiting import AWAITED
 
 T = TypeVar("T")
 
@@ -93,28 +93,48 @@ def ask(
 
     Ctrl-C, or the end of `how.together`, ends the asking at once, also of a host that does not answer.
     """
+
+    def one(asking: Together, host: Host) -> Answered | Unreachable | NoPython:
+        connector = connector_of(host, cluster.known_hosts)
+        ended = _run(asking, connector, (host.agent_python, *FROM_STDIN), programs[host.name], how.timeout_s)
+        answer = interpret(host, ended) if isinstance(ended, Completed) else ended
+        if isinstance(ended, Completed) and isinstance(answer, Unreachable | NoPython):
+            return _not_obeyed(asking, connector) or answer
+        return answer
+
+    return _of_all(cluster, one, how)
+
+
+def run_on_all(cluster: Cluster, words: Mapping[str, Argv], how: Asking = PLAIN) -> dict[str, Completed | Unreachable]:
+    """Run its own command on each host of `cluster`, as `ask` does, and return how each of them ended."""
+
+    def one(asking: Together, host: Host) -> Completed | Unreachable:
+        ended = _run(asking, connector_of(host, cluster.known_hosts), words[host.name], b"", how.timeout_s)
+        return Unreachable(f"no {ended.path}") if isinstance(ended, NoPython) else ended
+
+    return _of_all(cluster, one, how)
+
+
+def _of_all(cluster: Cluster, one: Callable[[Together, Host], T], how: Asking) -> dict[str, T]:
     if not cluster.hosts:
         return {}
     workers = min(CONCURRENT, len(cluster.hosts))
     allow_hosts(workers)
     # In this order: the pool waits for its threads, which end when their processes do.
     with ThreadPoolExecutor(workers) as pool, how.together or Together() as asking:
-        futures = {
-            host.name: pool.submit(_ask, asking, host, cluster.known_hosts, programs[host.name], how.timeout_s)
-            for host in cluster.hosts
-        }
+        futures = {host.name: pool.submit(one, asking, host) for host in cluster.hosts}
         return {name: future.result() for name, future in futures.items()}
 
 
-def _ask(
-    asking: Together, host: Host, known_hosts: str | None, script: bytes, timeout_s: float
-) -> Answered | Unreachable | NoPython:
-    connector = connector_of(host, known_hosts)
+def _run(
+    asking: Together, connector: Connector, words: Argv, stdin: bytes, timeout_s: float
+) -> Completed | Unreachable | NoPython:
+    host = connector.host
     try:
         with handshake_turn(connector, asking), AWAITED.hosts([host.name], timeout_s):
-            ended = asking.run(connector.argv((host.agent_python, *FROM_STDIN)), stdin=script, timeout_s=timeout_s)
+            ended = asking.run(connector.argv(words), stdin=stdin, timeout_s=timeout_s)
     except ProgramNotFoundError as error:
-        return NoPython(error.program) if error.program == host.agent_python else Unreachable(error.message, error.hint)
+        return NoPython(error.program) if error.program == words[0] else Unreachable(error.message, error.hint)
     except TimedOutError:
         silence = connector.timed_out(timeout_s)
         return _unreachable(silence, connection_failed=not silence.host_answers)
@@ -126,10 +146,7 @@ def _ask(
                 again = asking.run(failure.again, stdin=b"", timeout_s=LOGIN_TEST_TIMEOUT_S)
                 failure = connector.failure(again) or failure
         return _unreachable(failure, connection_failed=True)
-    answer = interpret(host, ended)
-    if isinstance(answer, Unreachable | NoPython):
-        return _not_obeyed(asking, connector) or answer
-    return answer
+    return ended
 
 
 def _not_obeyed(asking: Together, connector: Connector) -> Unreachable | None:

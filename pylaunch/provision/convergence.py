@@ -25,7 +25,7 @@ from pylaunch.provision.manifest import (
     role_of,
 )
 from pylaunch.store import content
-from pylaunch.store.paths import project_directory, project_environment
+from pylaunch.store.files import project_directory, project_environment
 from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook
 

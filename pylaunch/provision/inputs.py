@@ -19,7 +19,7 @@ import yaml
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
-from pylaunch.inventory.listing import Listing
+from pylaunch.inventory.cluster import Listing
 from pylaunch.model.hostset import fold
 
 UNPRIVILEGED = "pylaunch_unprivileged"

@@ -17,12 +17,20 @@ from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.base.layout import RUN_ID
 from pylaunch.checks.occupancy.look import look
 from pylaunch.errors import ClusterNotReadyError, ProvisionError, UsageError
-from pylaunch.inventory.variable_findings import refuse_errors
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.run import Notes, ignore
-from pylaunch.model.setting import Circumstances, Judge, LintFinding, LintLevel, VariablePlace, machines, settings_of
+from pylaunch.model.setting import (
+    Circumstances,
+    Judge,
+    LintFinding,
+    LintLevel,
+    VariablePlace,
+    machines,
+    refuse_errors,
+    settings_of,
+)
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.provision.batches import batches
 from pylaunch.provision.convergence import (

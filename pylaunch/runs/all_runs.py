@@ -1,7 +1,5 @@
 """Find runs: those recorded on this machine, and those that only their nodes know, whoever started them."""
 
-import asyncio
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeGuard
 
@@ -15,6 +13,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import Notes, RunRecord, ignore
 from pylaunch.model.text.argv import quoted
+from pylaunch.probe.ask import Asking, Unreachable, run_on_all
 from pylaunch.runs.connect.agent_link import (
     AGENT_ABSENT,
     AGENTS_DAMAGED,
@@ -25,17 +24,11 @@ from pylaunch.runs.connect.agent_link import (
     root_untrusted,
     root_words,
 )
-from pylaunch.runs.connect.fleet import CONNECTING
 from pylaunch.runs.status import statuses
 from pylaunch.store import runs
-from pylaunch.store.job_parts import recorded_parts
 from pylaunch.store.node_record import NodeShare, NotARecordError, RecordReader
-from pylaunch.store.runs import UnknownRunError
-from pylaunch.transport.connections import connector_of, in_full
-from pylaunch.transport.handshakes import awaited_turn
-from pylaunch.transport.patience import patience
-from pylaunch.transport.process import describe_exit, last_line, spawn
-from pylaunch.transport.silence import AWAITED
+from pylaunch.store.runs import UnknownRunError, recorded_parts
+from pylaunch.transport.process import Completed, describe_exit, last_line
 
 MAX_ANSWER = 64 << 20
 """Bytes of one node's answer: all runs that it knows."""
@@ -87,21 +80,12 @@ def discover(cluster: Cluster, timeout_s: float = HELLO_TIMEOUT_S) -> Discovery:
 
     A host that does not answer within `timeout_s` counts as silent.
     """
-
+    words = {host.name: ("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python) for host in cluster.hosts}
+    ended = run_on_all(cluster, words, Asking(timeout_s))
     reader = RecordReader(cluster)
-    hints: dict[str, str | None] = {}
-
-    async def ask_all() -> list[KnownRuns | str]:
-        room = asyncio.Semaphore(CONNECTING)
-
-        async def ask(host: Host) -> KnownRuns | str:
-            async with room:
-                return await _ask(host, cluster, timeout_s, reader, hints)
-
-        return await asyncio.gather(*map(ask, cluster.hosts))
-
-    answers = asyncio.run(ask_all())
-    return replace(merged(dict(zip(cluster.names, answers, strict=True))), hints=of_hosts(hints))
+    found = merged({host.name: _known(host, ended[host.name], reader) for host in cluster.hosts})
+    hints = {name: each.hint for name, each in ended.items() if isinstance(each, Unreachable)}
+    return replace(found, hints=of_hosts(hints))
 
 
 def merged(answers: Mapping[str, KnownRuns | str]) -> Discovery:
@@ -141,33 +125,15 @@ def _not_reached(record: RunRecord, *, is_live: bool) -> list[str]:
     return [f"note: run {record.plan.run} has {fold(absent)}, not in this inventory: not connected to"]
 
 
-async def _ask(
-    host: Host, cluster: Cluster, timeout_s: float, reader: RecordReader, hints: dict[str, str | None]
-) -> KnownRuns | str:
-    connector = connector_of(host, cluster.known_hosts)
-    async with awaited_turn(connector):
-        child = await spawn(connector.argv(("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python)))
-        child.close_stdin()
-        try:
-            with AWAITED.hosts([host.name], timeout_s):
-                async with patience(timeout_s):
-                    ended = await child.wait()
-        except TimeoutError:
-            silence = connector.timed_out(timeout_s)
-            child.signal(signal.SIGKILL)
-            await child.wait()
-            hints[host.name] = silence.hint
-            return silence.reason
-        ended = await in_full(connector, ended)
+def _known(host: Host, ended: Completed | Unreachable, reader: RecordReader) -> KnownRuns | str:
+    if isinstance(ended, Unreachable):
+        return ended.reason
     if ended.returncode in (AGENT_ABSENT, PYTHON_ABSENT):
         return KnownRuns()  # Nothing was ever started there.
     if ended.returncode == ROOT_UNTRUSTED:
         return root_untrusted(host)
     if ended.returncode == AGENTS_DAMAGED:
         return f"no agent under {host.node_root} has the content that its name says; pylaunch start installs one"
-    if (failure := connector.failure(ended)) is not None:
-        hints[host.name] = failure.hint
-        return failure.reason
     if not ended.ok:
         return f"its agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr or ended.stdout)}"
     return read_answer(ended.stdout, reader)

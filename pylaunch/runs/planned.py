@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import JobSpec
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, plan_run
 from pylaunch.model.run import Notes
 from pylaunch.model.secret import MASK, secret_options, variable_of
-from pylaunch.model.setting import Judge
+from pylaunch.model.setting import Judge, plan_findings, refuse_errors
 from pylaunch.render import remarks, render
 from pylaunch.store import runs
 

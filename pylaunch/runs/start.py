@@ -103,7 +103,7 @@ def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
                 io.report(event(EventKind.NO_RESTART, f"no restart: {why}"))
             return last
         plan = replan(plan, decision.hosts)
-        from pylaunch.store.signatures import signatures  # noqa: PLC0415
+        from pylaunch.store.content import signatures  # noqa: PLC0415
         from pylaunch.verdict.fallback import fallback_of  # noqa: PLC0415 -- 25 ms that only a restart costs
 
         step = fallback_of(plan.job, last.outcome, signatures)

@@ -8,13 +8,10 @@ from typing import Any
 
 from pylaunch.base.dataclass import replace
 from pylaunch.checks import mesh, suite
-from pylaunch.checks.check import AtStart, Check
-from pylaunch.checks.finding_lines import all_lines
+from pylaunch.checks.check import AtStart, Check, all_lines
 from pylaunch.checks.occupancy.look import look, sweep
-from pylaunch.checks.result import REACH, Result, result
-from pylaunch.checks.selection import select
-from pylaunch.checks.survey import Look, Survey
-from pylaunch.checks.wanted import wanted_by
+from pylaunch.checks.suite import Result, result, select
+from pylaunch.checks.survey import REACH, Look, Survey, wanted_by
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Agreement, Cluster
 from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity

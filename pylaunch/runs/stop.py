@@ -19,7 +19,7 @@ from pylaunch.runs.events import Emitter, RunEvent, notice, recording
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.proof import NodeProof, end, is_in_doubt, proven
 from pylaunch.store import runs
-from pylaunch.store.account import user_and_host
+from pylaunch.store.runs import user_and_host
 from pylaunch.transport.process import ends
 
 GIVES_UP_S = 30.0

@@ -1,9 +1,12 @@
-"""Location of the playbooks and roles: at the top of a checkout, or inside the installed package."""
+"""Content of the package: signatures, and the playbooks and roles, at the top of a checkout or inside the package."""
 
+from functools import cache
+from importlib import resources
 from pathlib import Path
 
 import pylaunch
 from pylaunch.errors import PylaunchError
+from pylaunch.verdict.logs.signature import SignatureCatalogue, parse_catalogue
 
 
 def content_directory() -> Path:
@@ -36,3 +39,11 @@ def specifications_directory() -> Path:
 def roles_directory() -> Path:
     """Return the directory with one subdirectory per role."""
     return content_directory() / "roles"
+
+
+@cache
+def signatures() -> SignatureCatalogue:
+    """Return the signatures of `pylaunch/verdict/signatures/*.toml`."""
+    folder = resources.files("pylaunch.verdict") / "signatures"
+    files = [each for each in folder.iterdir() if each.name.endswith(".toml")]
+    return parse_catalogue({each.name.removesuffix(".toml"): each.read_text(encoding="utf-8") for each in files})

@@ -7,9 +7,11 @@ the first write that fails is reported.
 
 import contextlib
 import fcntl
+import getpass
 import os
 import secrets
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,14 +23,13 @@ from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.diagnosis.finding import Finding
+from pylaunch.model.job import RolePart
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of, without_secrets
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.text import typed_json
 from pylaunch.protocol.examination import RankView
-from pylaunch.store.account import user_and_host
-from pylaunch.store.paths import run_paths, runs_directory, state_directory
-from pylaunch.store.whole_file import PRIVATE, append, make_private, write_whole
+from pylaunch.store.files import PRIVATE, append, make_private, run_paths, runs_directory, state_directory, write_whole
 
 T = TypeVar("T")
 
@@ -415,3 +416,44 @@ def prune(keep: int = KEPT) -> None:
     for each in ended[keep:]:
         for run in each:
             shutil.rmtree(run_paths(run).directory, ignore_errors=True)
+
+
+class _Job(msgspec.Struct):
+    part: RolePart | None = None
+
+
+class _Plan(msgspec.Struct):
+    job: _Job
+
+
+class _PartOfHead(msgspec.Struct):
+    plan: _Plan
+    is_foreign: bool = False
+
+
+def recorded_parts() -> dict[str, RolePart]:
+    """Return the part of a job that each recorded run is, by run.
+
+    Nodes add no run to a job that was started here: of such a job, only runs that were started here count.
+    """
+    own: dict[str, RolePart] = {}
+    foreign: dict[str, RolePart] = {}
+    for attempt in ids():
+        run = base_of(attempt)
+        if run in own or run in foreign:
+            continue
+        with contextlib.suppress(OSError, msgspec.DecodeError):  # Readers of all records report it.
+            head = typed_json.decoded(run_paths(attempt).plan.read_bytes(), _PartOfHead)
+            if head.plan.job.part is not None:
+                (foreign if head.is_foreign else own)[run] = head.plan.job.part
+    jobs = {part.job for part in own.values()}
+    return own | {run: part for run, part in foreign.items() if part.job not in jobs}
+
+
+def user_and_host() -> str:
+    """Return "alice on laptop": the user of this process, or the number of a user without a name, and this machine."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"user id {os.getuid()}"
+    return f"{user} on {socket.gethostname()}"

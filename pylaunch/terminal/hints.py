@@ -16,7 +16,7 @@ from pylaunch.inventory.load import source_of
 from pylaunch.inventory.settings import read_settings
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.text.argv import quoted
-from pylaunch.store.paths import project_environment
+from pylaunch.store.files import project_environment
 from pylaunch.terminal import console
 from pylaunch.terminal.document import Invocation, current
 from pylaunch.terminal.doors import Names

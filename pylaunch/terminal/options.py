@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.inventory.host_list import host_list
+from pylaunch.inventory.load import host_list
 from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.size import parse_size, shown_size

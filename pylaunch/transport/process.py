@@ -6,6 +6,7 @@ Children have no terminal and a session of their own: Ctrl-C reaches pylaunch al
 import asyncio
 import contextlib
 import os
+import resource
 import select
 import shutil
 import signal
@@ -18,9 +19,36 @@ from pathlib import Path
 from typing import IO
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import PylaunchError, UsageError
+from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.transport import pipes
+
+OF_HOST = 10
+"""Descriptors for one host: two processes, and the pipes of one that is being started.
+
+Each ssh has three pipes and a descriptor that reports its end. A soft limit of 1024, the default of most systems, is
+reached with some 120 hosts.
+"""
+
+OF_PYLAUNCH = 64
+
+
+def allow_hosts(count: int, of_host: int = OF_HOST) -> None:
+    """Raise the soft limit of open files as far as processes for `count` hosts at the same time need, each `of_host`.
+
+    Raises ClusterNotReadyError where the hard limit is lower.
+    """
+    needed = OF_PYLAUNCH + of_host * count
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise ClusterNotReadyError(
+            f"{count} hosts need {needed} open files, and this process may open {hard}",
+            hint=f"raise the hard limit of this user (nofile in /etc/security/limits.d), then: ulimit -n {needed}",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
 
 MAX_LINE = 1 << 22
 STDERR_KEPT = 64 * 1024

@@ -34,8 +34,7 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.text.argv import quoted
 from pylaunch.transport import guard, process
 from pylaunch.transport.connections import connector_of
-from pylaunch.transport.openssh.options import options
-from pylaunch.transport.openssh.sharing import SHARED
+from pylaunch.transport.openssh.sharing import SHARED, options
 
 MAX_FORKS = 50
 STOP_GRACE_S = 5.0

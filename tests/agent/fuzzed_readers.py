@@ -28,7 +28,7 @@ from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.text.sanitise import rank_output
 from pylaunch.store import node_record
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.scan import scan
 from tests.agent.controller import task
 from tests.features.report import samples

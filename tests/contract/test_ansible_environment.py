@@ -28,7 +28,7 @@ from pylaunch.provision.environments import spread_archive
 from pylaunch.provision.environments.environment import ARCHIVE, MANIFEST, EnvironmentManifest, LockRequest, lock
 from pylaunch.provision.provisioning import ProvisionOptions, plan_provision, provision
 from pylaunch.store import content
-from pylaunch.store.paths import project_directory
+from pylaunch.store.files import project_directory
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
 from tests.node_python import NODE_PYTHON
 

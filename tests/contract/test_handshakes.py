@@ -16,7 +16,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.probe.ask import ask
 from pylaunch.runs.connect.fleet import Fleet
-from pylaunch.transport import handshakes
+from pylaunch.transport import connections
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="no ssh on this machine")
 
@@ -92,7 +92,7 @@ def measured(cluster: Cluster) -> list[str]:
 def test_many_new_connections_are_opened_a_few_at_a_time_and_none_times_out_in_the_queue(
     server: Silent, monkeypatch: pytest.MonkeyPatch, connect: Callable[[Cluster], list[str]]
 ) -> None:
-    monkeypatch.setattr(handshakes, "TURNS", handshakes.Turns(MOST, slow_s=600))
+    monkeypatch.setattr(connections, "TURNS", connections.Turns(MOST, slow_s=600))
     ends = connect(unanswered(server))
     assert len(ends) == HOSTS
     assert all(re.search("Connection closed|Connection reset|Broken pipe", end) for end in ends), ends

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.inventory import load_cluster
-from pylaunch.store.paths import cache_directory
+from pylaunch.store.files import cache_directory
 from pylaunch.transport import process
 
 INVENTORY = "[cluster]\nn1 ansible_host=10.1.0.1\n"

@@ -28,11 +28,11 @@ from pylaunch.probe.ask import Unreachable, ask
 from pylaunch.runs.connect.agent_link import Call, LinkError, open_link
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
+from pylaunch.transport.host_keys import keys_for, public_key, read_known_hosts, server_name, write_known_hosts
 from pylaunch.transport.openssh.connector import OpenSshConnector
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.sharing import control_directory
 from pylaunch.transport.runner import PlaybookRun, run_playbook
-from pylaunch.transport.trust.known_hosts import keys_for, public_key, read_known_hosts, server_name, write_known_hosts
 from tests.ports import free_port
 from tests.waiting import DEADLINE_S
 

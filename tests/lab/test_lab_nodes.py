@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lab.lab import Lab
-from pylaunch.store.paths import project_known_hosts
+from pylaunch.store.files import project_known_hosts
 from pylaunch.transport import process
 
 

@@ -12,7 +12,7 @@ from lab.lab import Lab
 from pylaunch.inventory import load_cluster
 from pylaunch.provision.environments.environment import LockRequest, lock
 from pylaunch.store import content
-from pylaunch.store.paths import project_directory
+from pylaunch.store.files import project_directory
 from pylaunch.transport.process import Completed
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
 from tests.lab.conftest import _new_name, _real_nodes

@@ -19,7 +19,7 @@ from pylaunch.provision.environments.environment import (
     read_manifest,
     swap_with_previous,
 )
-from pylaunch.store.paths import project_directory, project_environment
+from pylaunch.store.files import project_directory, project_environment
 from tests.documents import ROOT
 from tests.lab.reader import Reader
 from tests.node_python import NODE_PYTHON

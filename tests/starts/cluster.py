@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pylaunch.agent.shared import processes
-from pylaunch.inventory import cache
+from pylaunch.inventory import load
 from pylaunch.runs.prepare import install
 from tests.documents import hints_must_be_accepted
 
@@ -137,9 +137,9 @@ def made_of_directories(directory: Path, names: Sequence[str]) -> DirectoryClust
         python.write_text(_PYTHON.format(directory=node.path))
         python.chmod(0o755)
     cluster.inventory.write_text(_inventory(str(directory), names))
-    key = cache.key(cluster.inventory, Path.cwd(), os.environ)
+    key = load.cache_key(cluster.inventory, Path.cwd(), os.environ)
     if key is not None:
-        cache.store(key, _answer_of_ansible(tuple(names)).replace(_SOMEWHERE, str(directory)))
+        load.keep_answer(key, _answer_of_ansible(tuple(names)).replace(_SOMEWHERE, str(directory)))
     return cluster
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
-from pylaunch.store.account import user_and_host
+from pylaunch.store.runs import user_and_host
 from tests.starts.cluster import DirectoryCluster, appears, ended, made_of_directories, no_process_stays, says
 from tests.waiting import wait_until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.store.account import user_and_host
+from pylaunch.store.runs import user_and_host
 from tests.starts.cluster import DirectoryCluster, ended
 
 ENDS_S = 300.0

@@ -22,7 +22,7 @@ from pylaunch.runs.prepare.session import NodesRefusedError
 from pylaunch.runs.start import StartOptions, start
 from pylaunch.runs.start_checks import ChecksFailedError, at_start_checks
 from pylaunch.store import runs
-from pylaunch.store.account import user_and_host
+from pylaunch.store.runs import user_and_host
 from tests.starts.cluster import DirectoryCluster
 
 WITHIN_S = 60.0

@@ -9,7 +9,7 @@ from pylaunch.agent.probe.readers.devices import gpu_smoke as gpu_smoke_readers
 from pylaunch.agent.probe.readers.hosts import occupants as occupants_readers
 from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.devices.gpu import wanted_devices
-from pylaunch.checks.occupancy.processes import Occupant, occupancy
+from pylaunch.checks.occupancy.look import Occupant, occupancy
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity

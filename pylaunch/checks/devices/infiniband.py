@@ -6,7 +6,7 @@ from typing import Any
 from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
 from pylaunch.agent.probe.readers.devices import infiniband as infiniband_readers
 from pylaunch.checks.check import Check, asks
-from pylaunch.checks.gpudirect import exports_dma_buf
+from pylaunch.checks.devices.gpu import exports_dma_buf
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones

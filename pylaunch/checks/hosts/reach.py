@@ -7,9 +7,7 @@ from typing import Any
 from pylaunch.agent.probe.readers.hosts import reach as reach_readers
 from pylaunch.checks import mesh
 from pylaunch.checks.check import AtStart, Check, asks
-from pylaunch.checks.result import REACH
-from pylaunch.checks.survey import Survey, Wanted
-from pylaunch.checks.unreachable import shared_failures
+from pylaunch.checks.survey import REACH, Survey, Wanted, shared_failures
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import is_address

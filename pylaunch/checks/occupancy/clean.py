@@ -10,8 +10,7 @@ Processes of live runs, of live launchers and terminals, and of other users are 
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.checks.occupancy.look import Swept, sweep
-from pylaunch.checks.occupancy.processes import Occupant
+from pylaunch.checks.occupancy.look import Occupant, Swept, sweep
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.ask import Unreachable
 

@@ -1,6 +1,14 @@
-"""Asking all hosts at once who uses them: for `gpus`, which only looks, and `clean`, which looks again after."""
+"""Asking all hosts at once who uses them: for `gpus`, which only looks, and `clean`, which looks again after.
 
-from collections.abc import Mapping, Sequence
+A process is judged by its family, never by its name. It is left over when it holds a device or the rendezvous port, or
+carries the variables of a rank, and whoever started it is gone: the topmost of its ancestors that are ranks too has
+been adopted by the init process. A launcher whose ranks live, a service that systemd keeps, a program in which
+terminals are open, and all of a run whose supervisor lives are at work. So is an ancestor of another user's process
+(root's runuser): what belongs to that user may end with it. So is what is in a container that no run of pylaunch made,
+and the program that keeps such a container and its ports (conmon): only the engine knows whether somebody wants it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pylaunch.agent.piped import cleanup
@@ -8,15 +16,147 @@ from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.probe.readers.hosts import leftovers, occupants
 from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.base.dataclass import dataclass
-from pylaunch.checks.occupancy.processes import Occupancy, Occupant, occupancy
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.text import typed_json
 from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Answered, Unreachable, ask, understood_all
 from pylaunch.probe.program import asking, probe
 from pylaunch.protocol.readings.devices import Card, SmiReading
-from pylaunch.protocol.readings.hosts import CleanupReading, LeaseHolder
+from pylaunch.protocol.readings.hosts import CleanupReading, LeaseHolder, OccupantsReading, ProcessReading
+
+
+@dataclass(frozen=True)
+class Occupant:
+    """A process that uses a host for training."""
+
+    pid: int
+    started: int
+    """In clock ticks since boot; with `pid`, names the process for ever."""
+
+    began: float
+    """Seconds since the epoch."""
+
+    user: str
+    command: str
+    cwd: str
+    devices: tuple[str, ...]
+    ports: tuple[int, ...]
+    is_rank: bool
+    run: str | None
+    """The run of pylaunch that it belongs to."""
+
+    memory_mib: int | None = None
+    """Device memory, where nvidia-smi reports it."""
+
+    container: str = ""
+    """Container that it is in, by its cgroups ("docker container 3f2a9b1c0d4e") or namespaces ("a container")."""
+
+    @property
+    def uses(self) -> str:
+        """Devices, ports and marks that the process holds, as text for a person."""
+        words = [f"holds {device}" for device in self.devices]
+        words += [f"listens on port {port}" for port in self.ports]
+        if self.memory_mib:
+            words.append(f"has {self.memory_mib} MiB of device memory")
+        if self.is_rank:
+            words.append("has the variables of a rank")
+        return ", ".join(words) or "was started by one of these"
+
+    def __str__(self) -> str:
+        inside = f" in {self.container[:200]}" if self.container else ""
+        return f"pid {self.pid} ({self.command[:200]}) of {self.user}{inside}"
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """All of one host."""
+
+    stale: tuple[Occupant, ...] = ()
+    """Ours, and whoever started them is gone."""
+
+    at_work: tuple[Occupant, ...] = ()
+    """Ours, and alive."""
+
+    foreign: tuple[Occupant, ...] = ()
+    """Other users'."""
+
+    unseen: tuple[str, ...] = ()
+    """Users whose processes may hold anything: it could not be seen."""
+
+    hidden_listeners: tuple[tuple[int, str], ...] = ()
+    """(port, user) of listeners whose process could not be seen."""
+
+
+def occupancy(reading: OccupantsReading, memory: Mapping[int, int] | None = None) -> Occupancy:
+    """Classify the processes of a reading. `memory` is device memory in MiB by process id."""
+    rows = {row["pid"]: row for row in reading["processes"]}
+    memory = memory or {}
+    own = {pid for pid, row in rows.items() if row["uid"] == reading["uid"]}
+    left = {pid for pid in own if _is_left_over(rows, pid)}
+    left |= {pid for pid in own if any(each in left for each in _above(rows, pid)) and not rows[pid]["run_is_live"]}
+    left -= {above for pid in rows if pid not in own for above in _above(rows, pid)}
+    stale, at_work, foreign = [], [], []
+    for pid, row in rows.items():
+        occupant = _occupant(row, _run_of(rows, pid), memory.get(pid))
+        if pid in left:
+            stale.append(occupant)
+        elif _is_of_interest(row) and pid in own:
+            at_work.append(occupant)
+        elif _is_of_interest(row):
+            foreign.append(occupant)
+    hidden = tuple((each["port"], each["user"]) for each in reading["listeners"])
+    return Occupancy(tuple(stale), tuple(at_work), tuple(foreign), tuple(reading["unseen"]), hidden)
+
+
+def _is_of_interest(row: ProcessReading) -> bool:
+    return bool(row["devices"] or row["ports"] or row["rank"])
+
+
+def _is_left_over(rows: Mapping[int, ProcessReading], pid: int) -> bool:
+    row = rows[pid]
+    if not _is_of_interest(row) or row["run_is_live"] or row["is_reaper"]:
+        return False
+    top = row
+    for above in _above(rows, pid):
+        if above not in rows or not rows[above]["rank"] or rows[above]["uid"] != row["uid"]:
+            break
+        top = rows[above]
+    if top["service"] or not _is_orphan(rows, top):
+        return False
+    below = [each for each in rows.values() if top["pid"] in _above(rows, each["pid"])]
+    launches = not top["rank"] and any(each["rank"] for each in below)
+    # A program that overwrites its environment (setproctitle) is of the run of what started it.
+    strange = (each for each in [top, *below] if each["container"] and not _run_of(rows, each["pid"]))
+    return not launches and not any(strange) and not any(each["is_terminal"] for each in [top, *below])
+
+
+def _run_of(rows: Mapping[int, ProcessReading], pid: int) -> str | None:
+    """Return the run whose mark `pid` or its nearest ancestor with a mark carries."""
+    return next((rows[each]["run"] for each in (pid, *_above(rows, pid)) if each in rows and rows[each]["run"]), None)
+
+
+def _is_orphan(rows: Mapping[int, ProcessReading], row: ProcessReading) -> bool:
+    parent = rows.get(row["parent"])
+    return row["parent"] == 1 or (parent is not None and bool(parent["is_reaper"]))
+
+
+def _above(rows: Mapping[int, ProcessReading], pid: int) -> Sequence[int]:
+    """The ancestors of `pid`, nearest first."""
+    found: list[int] = []
+    while pid in rows and rows[pid]["parent"] not in found:
+        pid = rows[pid]["parent"]
+        found.append(pid)
+    return found
+
+
+def _occupant(row: ProcessReading, run: str | None, memory_mib: int | None) -> Occupant:
+    return Occupant(
+        row["pid"], row["started"], row["began"], row["user"], row["command"], row["cwd"], tuple(row["devices"]),
+        tuple(row["ports"]), row["rank"], run, memory_mib, row["container"],
+    )  # fmt: skip
+
 
 V = TypeVar("V")
 
@@ -126,3 +266,81 @@ _NO_CARDS: SmiReading = {"complaint": None, "driver": None, "cuda": None, "cards
 def _measured(found: Mapping[str, Any], reader: ReadingKey[V]) -> V | None:
     reading = answers.value(found, reader)
     return None if isinstance(reading, Unmeasured) else reading
+
+
+@dataclass(frozen=True)
+class DeviceView:
+    """One device of one host."""
+
+    host: str
+    index: int
+    model: str | None
+    """None for a device that only the inventory names."""
+
+    memory_used_mib: int | None
+    memory_total_mib: int | None
+    utilization_percent: int | None
+    lease: LeaseHolder | None
+    unleased: tuple[Occupant, ...]
+    """Processes that hold it and are not of the run that leases it."""
+
+
+def devices(host: Host, view: HostView) -> Iterator[DeviceView]:
+    """Every device in the inventory or in the output of nvidia-smi, in order of index."""
+    cards = {card["index"]: card for card in view.cards}
+    for index in sorted({*host.devices, *cards}):
+        card = cards.get(index)
+        lease = view.leases.get(index)
+        unleased = tuple(_unleased(view, index, card, lease))
+        if card is None:
+            yield DeviceView(host.name, index, None, None, None, None, lease, unleased)
+        else:
+            yield DeviceView(
+                host.name, index, card["name"], card["memory_used_mib"], card["memory_total_mib"],
+                card["utilization_percent"], lease, unleased,
+            )  # fmt: skip
+
+
+def _unleased(view: HostView, index: int, card: Card | None, lease: LeaseHolder | None) -> Iterator[Occupant]:
+    """Processes that hold the device file or memory of it without the lease. Index and device file may differ."""
+    minor = card["minor"] if card is not None else None
+    path = f"/dev/nvidia{index if minor is None else minor}"
+    on_card = {process["pid"]: process for process in (card["processes"] if card is not None else ())}
+    seen = view.occupancy
+    listed = set()
+    for occupant in (*seen.stale, *seen.at_work, *seen.foreign):
+        listed.add(occupant.pid)
+        holds = path in occupant.devices or occupant.pid in on_card
+        if holds and (lease is None or occupant.run != lease["run"]):
+            yield occupant
+    for pid, process in on_card.items():
+        if pid not in listed:
+            name = process["name"] or "a process that cannot be seen"
+            memory, inside = process["memory_mib"], process.get("container", "")
+            yield Occupant(pid or 0, 0, 0.0, "another user", name, "", (), (), False, None, memory, inside)
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """Devices of all hosts that answered."""
+
+    views: Mapping[str, HostView]
+    devices: tuple[DeviceView, ...]
+    unreachable: Mapping[str, Unreachable]
+
+    @property
+    def without_devices(self) -> tuple[str, ...]:
+        """Hosts that have no device; not those whose nvidia-smi did not answer."""
+        views = self.views.items()
+        return tuple(name for name, view in views if view.complaint is None and not self.devices_of(name))
+
+    def devices_of(self, host: str) -> tuple[DeviceView, ...]:
+        """Return the devices of one host."""
+        return tuple(each for each in self.devices if each.host == host)
+
+
+def list_devices(cluster: Cluster) -> DeviceReport:
+    """Ask every host of `cluster` for its devices. Changes nothing."""
+    views, unreachable = look(cluster, USUAL_PORT)
+    found = tuple(each for host in cluster.hosts if host.name in views for each in devices(host, views[host.name]))
+    return DeviceReport(views, found, unreachable)

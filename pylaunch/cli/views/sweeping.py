@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 
-from pylaunch.checks.occupancy.processes import Occupant
+from pylaunch.checks.occupancy.look import Occupant
 from pylaunch.model.hostset import alike
 from pylaunch.runs.proof import NodeProof
 from pylaunch.terminal import console, document

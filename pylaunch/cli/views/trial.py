@@ -1,6 +1,6 @@
 """`check --trial`: layer by layer from SSH to an all-reduce, up to the first broken one."""
 
-from pylaunch.checks.result import Result
+from pylaunch.checks.suite import Result
 from pylaunch.features import judge_settings
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Finding, Severity

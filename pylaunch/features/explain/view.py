@@ -11,7 +11,7 @@ from pylaunch.model.diagnosis.cause import Certainty, Named
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.views.run_data import cause_data
 from pylaunch.verdict.logs.evidence import EvidenceLine

@@ -21,7 +21,7 @@ from pylaunch.runs.events import LinesWritten, RunEvent
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.runs.logs import LogQuery, read_logs
 from pylaunch.store import runs
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.line import Origin, is_number
 from pylaunch.verdict.logs.scan import LogScan, LogSearch, scan
 from pylaunch.verdict.recognised_ends import scan_of_end

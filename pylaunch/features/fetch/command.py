@@ -9,7 +9,7 @@ from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.fetch import view
 from pylaunch.features.fetch.node_files import FetchRequest, fetch
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
+from pylaunch.store.files import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find_newest, looks_like_run
 

@@ -14,10 +14,8 @@ from pylaunch import __version__
 from pylaunch.agent.shared.scripts import read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.checks import suite
-from pylaunch.checks.check_hosts import NO_SCRIPT, Needs, check, plan_check
-from pylaunch.checks.result import Result
-from pylaunch.checks.selection import select
-from pylaunch.checks.unreachable import shared_failures
+from pylaunch.checks.suite import NO_SCRIPT, Needs, Result, check, plan_check, select
+from pylaunch.checks.survey import shared_failures
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.init.gather import GatheredHosts, gathered
 from pylaunch.features.init.host_readings import examine, routes
@@ -32,12 +30,11 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.probe.ask import Unreachable
-from pylaunch.store.new_file import new_file
-from pylaunch.store.paths import project_known_hosts
+from pylaunch.store.files import new_file, project_known_hosts
 from pylaunch.terminal import console, hints, options
 from pylaunch.terminal.document import current
 from pylaunch.terminal.views import findings, host_keys
-from pylaunch.transport.trust.host_keys import KeyOffer
+from pylaunch.transport.host_keys import KeyOffer
 
 EXAMPLES = """\b
 Examples:

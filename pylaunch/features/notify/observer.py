@@ -15,7 +15,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
-from pylaunch.inventory.known_secrets import known_secrets
+from pylaunch.inventory.load import known_secrets
 from pylaunch.model.clock import in_utc
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status

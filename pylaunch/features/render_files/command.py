@@ -23,7 +23,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.secret import refuse_secrets
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.planned import plan_start
-from pylaunch.store.new_file import new_file
+from pylaunch.store.files import new_file
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import environment, program
 from pylaunch.terminal.flags.start import StartFlags, options_of, source_directory

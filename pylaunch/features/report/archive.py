@@ -15,7 +15,7 @@ from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.features.report.log_ends import read_ends
 from pylaunch.features.report.page import page
-from pylaunch.inventory.known_secrets import known_secrets
+from pylaunch.inventory.load import known_secrets
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.redaction import Redaction
@@ -23,8 +23,7 @@ from pylaunch.model.text.size import shown_size
 from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.store import runs
-from pylaunch.store.new_file import new_file, refuse_existing
-from pylaunch.store.paths import run_paths
+from pylaunch.store.files import new_file, refuse_existing, run_paths
 from pylaunch.terminal import console
 
 LIMIT = 50_000_000

@@ -10,12 +10,11 @@ import click
 from pylaunch.errors import ExitCode
 from pylaunch.features.report.archive import write_archive
 from pylaunch.features.report.page import page
-from pylaunch.inventory.known_secrets import known_secrets
+from pylaunch.inventory.load import known_secrets
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.redaction import Redaction
 from pylaunch.model.text.size import shown_size
-from pylaunch.store.new_file import new_file, refuse_existing
-from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
+from pylaunch.store.files import OUTPUT_DIRECTORY, new_file, output_file, refuse_existing
 from pylaunch.terminal import console, document, hints, options
 from pylaunch.terminal.flags.resolve_run import find_each_newest
 

@@ -18,9 +18,9 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobRequest, JobState, SlurmJob, SlurmNode
 from pylaunch.runs.prepare.install import AgentArchive, build
-from pylaunch.store.paths import job_files
+from pylaunch.store.files import job_files
 from pylaunch.transport import process
-from pylaunch.transport.slurm import commands, srun
+from pylaunch.transport.slurm import commands, connector
 
 _WITH_INPUT = 'input=$1; shift; exec "$@" < "$input"'
 
@@ -198,7 +198,9 @@ def allocation_here(jobs: Sequence[str], listed: Sequence[str], emit: EmitJob) -
         devices |= seen
         requests |= needed
         component_of |= {node.name: job for node in found}
-    granted = SlurmJob(srun.leader(jobs[0]), tuple(nodes), devices, requests, component_of if len(jobs) > 1 else {})
+    granted = SlurmJob(
+        connector.leader(jobs[0]), tuple(nodes), devices, requests, component_of if len(jobs) > 1 else {}
+    )
     emit(_granted_news(granted))
     return Allocation(granted, cluster_of(granted), emit)
 

@@ -13,7 +13,7 @@ from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.runs.connect.agent_link import START_JOB_DAEMON, root_words
 from pylaunch.runs.prepare.install import AgentArchive
-from pylaunch.transport.slurm import srun
+from pylaunch.transport.slurm import connector
 
 IDLE_S = 60
 """Seconds without a run after which a job that pylaunch submitted ends, for a controller that died: a live one connects
@@ -47,7 +47,7 @@ def job_script(archive: AgentArchive) -> str:
     """Return the script that starts `archive` on every node of its job."""
     return _SCRIPT.format(
         version=__version__,
-        step=srun.step_of_script('"$job"', '"$nodes"', "$overlap"),
+        step=connector.step_of_script('"$job"', '"$nodes"', "$overlap"),
         words=quoted(_daemon(archive, IDLE_S)),
         archive=textwrap.fill(base64.b64encode(archive.data).decode(), 120),
     )
@@ -55,7 +55,7 @@ def job_script(archive: AgentArchive) -> str:
 
 def daemon_argv(job: str, hosts: tuple[str, ...], archive: AgentArchive, gpus: int | None = None) -> Argv:
     """Return the command line that starts `archive`, its stdin, on `hosts` of `job` with `gpus`."""
-    return srun.step(job, hosts, (*_daemon(archive, IDLE_HERE_S), srun.leader(job)), gpus=gpus)
+    return connector.step(job, hosts, (*_daemon(archive, IDLE_HERE_S), connector.leader(job)), gpus=gpus)
 
 
 def _daemon(archive: AgentArchive, idle_s: int) -> Argv:

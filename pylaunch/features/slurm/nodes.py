@@ -14,7 +14,7 @@ from pylaunch.features.slurm.allocation import Allocation, JobNews, allocate, al
 from pylaunch.features.slurm.flags import JOB_ID, SchedulerFlags
 from pylaunch.features.slurm.job_here import JobHere, SlurmSource
 from pylaunch.inventory import load_cluster
-from pylaunch.inventory.limit import limited
+from pylaunch.inventory.cluster import limited
 from pylaunch.inventory.load import source_of
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold

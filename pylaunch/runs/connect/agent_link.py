@@ -20,12 +20,10 @@ from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.text.argv import Argv, pylaunch
 from pylaunch.runs import steady_clock
-from pylaunch.transport.connections import connector_of, in_full
+from pylaunch.transport.connections import awaited_turn, connector_of, in_full
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
-from pylaunch.transport.handshakes import AGENTS, awaited_turn
-from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
-from pylaunch.transport.silence import AWAITED
+from pylaunch.transport.waiting import AWAITED, patience
 
 ROOT_UNTRUSTED = 95
 AGENT_ABSENT = 96
@@ -286,7 +284,6 @@ async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call)
     # A connection of its own replaces a silent one, whose node counts as lost soon: it does not wait.
     async with contextlib.AsyncExitStack() as turns:
         if call.shared:
-            await turns.enter_async_context(AGENTS.awaited(host.name))
             await turns.enter_async_context(awaited_turn(connector))
             turns.enter_context(AWAITED.hosts([host.name], call.within_s))
         began = time.monotonic()

@@ -45,9 +45,8 @@ from pylaunch.runs.connect.agent_link import (
 )
 from pylaunch.runs.connect.bounds import ForeignMessage, Scope
 from pylaunch.transport.connections import connector_of
-from pylaunch.transport.descriptors import allow_hosts
-from pylaunch.transport.patience import patience
-from pylaunch.transport.process import Child, spawn
+from pylaunch.transport.process import Child, allow_hosts, spawn
+from pylaunch.transport.waiting import patience
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from pylaunch.runs.follow import hang_watch
 from pylaunch.runs.follow.hang_watch import EXAMINE_S, HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.runs.stacks import RunSample, examine, host_evidence, rank_view
-from pylaunch.store.account import user_and_host
+from pylaunch.store.runs import user_and_host
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.hangs.suspicion import HangReport
 from pylaunch.verdict.rank_end import described
@@ -432,7 +432,7 @@ def _judge() -> Judge:
 
     It takes 0.1 s of processor time, for 230 patterns and the modules of a verdict, that only a failure costs.
     """
-    from pylaunch.store.signatures import signatures  # noqa: PLC0415
+    from pylaunch.store.content import signatures  # noqa: PLC0415
     from pylaunch.verdict import recognised_ends, verdict  # noqa: F401, PLC0415
 
     catalogue = signatures()

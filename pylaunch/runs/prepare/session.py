@@ -10,7 +10,7 @@ from typing import TypeVar
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.checks import suite
-from pylaunch.checks.selection import select
+from pylaunch.checks.suite import select
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.diagnosis import host_errors
@@ -23,7 +23,7 @@ from pylaunch.model.secret import Secrets, secret_values
 from pylaunch.model.setting import machines
 from pylaunch.protocol.messages import PAUSE_S
 from pylaunch.protocol.node_task import ContainerTask, Need, NodeTask, RankTask
-from pylaunch.render.hostfile import hostfile
+from pylaunch.render import hostfile
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import AgentAbsentError, InterpreterAbsentError, LinkError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted, Question
@@ -32,7 +32,7 @@ from pylaunch.runs.prepare.barrier import Barrier, Decision, slow_nodes
 from pylaunch.runs.prepare.install import AgentArchive, Install
 from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.runs.sync.tree import Tree
-from pylaunch.transport.silence import AWAITED
+from pylaunch.transport.waiting import AWAITED
 
 T = TypeVar("T")
 

@@ -16,9 +16,9 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.manifest import File
 from pylaunch.model.text.size import shown_size
+from pylaunch.probe.answers import NotAnAnswerError, decoded
 from pylaunch.runs.connect.fleet import CONNECTING, Fleet
 from pylaunch.runs.sync.tree import CHUNK, Tree
-from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.process import Child, describe_exit, last_line
 
 T = TypeVar("T")

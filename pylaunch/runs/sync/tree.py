@@ -18,7 +18,7 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File, Manifest, SymbolicLink
 from pylaunch.model.text.size import shown_size
-from pylaunch.store.output_directory import OUTPUT_DIRECTORY
+from pylaunch.store.files import OUTPUT_DIRECTORY
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

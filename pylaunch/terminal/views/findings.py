@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import replace
-from pylaunch.checks import finding_lines
-from pylaunch.checks.result import Result
+from pylaunch.checks import check
+from pylaunch.checks.suite import Result
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.terminal import console, document, hints
@@ -14,12 +14,12 @@ from pylaunch.terminal import console, document, hints
 
 def lines(finding: Finding) -> list[str]:
     """Return a finding as lines, its fix as a command that works when it is pasted."""
-    return finding_lines.lines(replace(finding, fix=hints.completed(finding.fix)) if finding.fix else finding)
+    return check.lines(replace(finding, fix=hints.completed(finding.fix)) if finding.fix else finding)
 
 
 def completed(line: str) -> str:
     """Return a line of a finding, its fix as a command that works when it is pasted."""
-    return hints.completed(line) if line.startswith(finding_lines.FIX) else line
+    return hints.completed(line) if line.startswith(check.FIX) else line
 
 
 def show(findings: Sequence[Finding]) -> None:
@@ -35,9 +35,7 @@ def _wrapped(line: str, width: int) -> list[str]:
     """Return the lines of `line` in `width` columns; 0 is no limit."""
     if len(line) <= width or not width:
         return [line]
-    return textwrap.wrap(
-        line, width, subsequent_indent=finding_lines.INDENT, break_long_words=False, break_on_hyphens=False
-    )
+    return textwrap.wrap(line, width, subsequent_indent=check.INDENT, break_long_words=False, break_on_hyphens=False)
 
 
 def summary(found: Result) -> str:

@@ -7,7 +7,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.terminal import console
-from pylaunch.transport.trust.host_keys import KeyOffer, OfferedKey, accept, scan_keys
+from pylaunch.transport.host_keys import KeyOffer, OfferedKey, accept, scan_keys
 
 
 def scanned(cluster: Cluster) -> KeyOffer:

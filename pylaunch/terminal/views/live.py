@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from pylaunch.base.dataclass import replace
-from pylaunch.checks.finding_lines import FIX
+from pylaunch.checks.check import FIX
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan

@@ -2,8 +2,8 @@
 
 import contextlib
 
-from pylaunch.checks.finding_lines import MARKS
-from pylaunch.checks.result import REACH
+from pylaunch.checks.check import MARKS
+from pylaunch.checks.survey import REACH
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Status

@@ -13,9 +13,18 @@ from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.transport import process
 from pylaunch.transport.connector import ConnectionFailure, Connector, LoginTest
 from pylaunch.transport.openssh.failures import NO_WORDS, explain_failure
-from pylaunch.transport.openssh.identity import identity
-from pylaunch.transport.openssh.options import ALIVE_COUNT, ALIVE_S, destination, options, target
-from pylaunch.transport.openssh.sharing import SHARED, UNSHARED, control_path, open_connections
+from pylaunch.transport.openssh.sharing import (
+    ALIVE_COUNT,
+    ALIVE_S,
+    SHARED,
+    UNSHARED,
+    control_path,
+    destination,
+    identity,
+    open_connections,
+    options,
+    target,
+)
 from pylaunch.transport.process import Completed, describe_exit
 
 FAILED = 255
@@ -76,7 +85,7 @@ class OpenSshConnector(Connector):
 
     def diagnose(self) -> tuple[str, ...]:
         """Check name, route, host key and login, one by one."""
-        from pylaunch.transport.openssh import diagnosis  # noqa: PLC0415 -- paramiko, used here alone, takes 0.15 s
+        from pylaunch.transport.openssh import diagnosis  # noqa: PLC0415 -- only a failure needs it
 
         return diagnosis.diagnose(self.host, self.known_hosts, self.argv(("true",), shared=False))
 

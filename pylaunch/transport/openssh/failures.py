@@ -6,7 +6,7 @@ from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.host_errors import BY_HAND
 from pylaunch.model.text.argv import quoted
 from pylaunch.transport.connector import ConnectionFailure
-from pylaunch.transport.openssh.options import SSH_PORT, destination, target
+from pylaunch.transport.openssh.sharing import SSH_PORT, destination, target
 
 _TRUST = "pylaunch trust --limit {host}"
 _UP = "check that {host} is up and that its port {port} is open to this machine"

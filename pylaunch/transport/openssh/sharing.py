@@ -1,20 +1,151 @@
-"""Shared connections (ControlMaster): the directory of their sockets, the path of each socket, closing them.
+"""Words of ssh's command line, and shared connections (ControlMaster): the path of each socket, and closing them.
 
 A connection stays open for CONTROL_PERSIST_S after its last command. Ansible uses the same paths, so each host is
 logged in to once. The path contains the identity of the connection (`identity`).
+
+A shared connection outlives the command that opened it, and a command that reuses it presents no key and checks no host
+key. So its identity is a hash of destination, credentials and trust: a command with another key, other known hosts or
+another route to the host opens a connection of its own, which OpenSSH accepts or refuses.
 """
 
 import hashlib
 import os
+import pwd
 import socket
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
-from pylaunch.transport.openssh.identity import LENGTH
-from pylaunch.transport.openssh.options import SSH_PORT, config_word
+
+CONNECT_TIMEOUT_S = 10
+
+
+ALIVE_S, ALIVE_COUNT = 3, 3
+
+
+SSH_PORT = 22
+
+
+OWN_COMMAND = ("-o", "RemoteCommand=none")
+"""A RemoteCommand of ~/.ssh/config, as of tmux, is for a terminal, and refuses other commands."""
+
+
+def config_word(path: str) -> str:
+    """Return `path` as one word of ssh's configuration language, where blanks separate and `%` expands."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
+
+
+def options(known_hosts: str | None) -> Argv:
+    """Return the options of every ssh, pylaunch's and Ansible's, except those that share a connection.
+
+    ssh takes the first value of an option, so these win over the user's own words, which come later.
+    """
+    return (
+        "-o", "BatchMode=yes",
+        *_trust(known_hosts),
+        "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}",
+        "-o", f"ServerAliveInterval={ALIVE_S}",
+        "-o", f"ServerAliveCountMax={ALIVE_COUNT}",
+        "-o", "LogLevel=INFO",
+        *OWN_COMMAND,
+    )  # fmt: skip
+
+
+def login(host: Host, known_hosts: str | None, words: Argv) -> Argv:
+    """Return the ssh command for a person at a terminal: a shell on `host`, or `words`, which the shell there reads."""
+    return ("ssh", *_trust(known_hosts), *destination(host), *([" ".join(words)] if words else []))
+
+
+def _trust(known_hosts: str | None) -> Argv:
+    files = [config_word(known_hosts)] if known_hosts is not None else []
+    files += ["~/.ssh/known_hosts", "~/.ssh/known_hosts2"]
+    return ("-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" + " ".join(files))
+
+
+def destination(host: Host) -> Argv:
+    """Return the words for port, user, key and address of `host`: the last of ssh's words before the command."""
+    ssh = host.ssh
+    words = [*ssh.common_args]
+    if ssh.port is not None:
+        words += ["-p", str(ssh.port)]
+    if ssh.user is not None:
+        words += ["-l", ssh.user]
+    if ssh.private_key is not None:
+        words += ["-i", ssh.private_key, "-o", "IdentitiesOnly=yes"]
+    return (*words, "--", host.address)
+
+
+def target(host: Host) -> str:
+    """Return `user@address`, or the address where the inventory names no user."""
+    return f"{host.ssh.user}@{host.address}" if host.ssh.user else host.address
+
+
+LENGTH = 16
+"""Hexadecimal digits: 64 bits."""
+
+_SYSTEM = Path("/etc/ssh")
+_DEPTH = 2
+"""Levels of directories below ~/.ssh and /etc/ssh that are read: configurations may be split."""
+
+
+def identity(host: Host, known_hosts: str | None) -> str:
+    """Return the identity of a connection to `host` with the project's `known_hosts`.
+
+    Host: address, port, user, arguments (jump hosts, proxies). Credentials: the private key, its certificate, the
+    SSH agent. Trust: the content of `known_hosts`. Beyond that, every file in ~/.ssh and /etc/ssh.
+    """
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh"
+    key = None if host.ssh.private_key is None else Path(host.ssh.private_key).expanduser().absolute()
+    certificate = None if key is None else key.with_name(f"{key.name}-cert.pub")
+    parts = [
+        host.address,
+        repr(host.ssh),
+        os.environ.get("SSH_AUTH_SOCK", ""),
+        *(_file(path) for path in (key, certificate)),
+        _content(known_hosts),
+        *(_file(path) for path in _files(home, _DEPTH)),
+        *(_file(path) for path in _files(_SYSTEM, _DEPTH)),
+    ]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:LENGTH]
+
+
+def _files(directory: Path, depth: int) -> Iterator[Path]:
+    """Return the regular files in `directory` in order, without the sockets of shared connections."""
+    try:
+        with os.scandir(directory) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in found:
+        if entry.is_file():
+            yield Path(entry.path)
+        elif depth > 1 and entry.is_dir():
+            yield from _files(Path(entry.path), depth - 1)
+
+
+def _file(path: Path | None) -> str:
+    """Return a text that changes when the file at `path` is replaced or written."""
+    if path is None:
+        return ""
+    try:
+        status = path.stat()
+    except OSError:
+        return f"{path} does not exist"
+    return f"{path} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
+def _content(path: str | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return f"{path} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
+    except OSError:
+        return f"{path} does not exist"
+
 
 CONTROL_PERSIST_S = 120
 CLOSES_S = 60.0

@@ -11,7 +11,7 @@ from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind, RunRecord
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.judgement import LogCause
 from tests.features.explain.judgement.verdicts import verdict_on
 from tests.unit.terminal.views.test_live import PLAN

@@ -3,7 +3,7 @@
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.work import _Tails
 from pylaunch.runs.events import LinesWritten
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 
 
 def test_of_a_long_log_the_end_is_kept() -> None:

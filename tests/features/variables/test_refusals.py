@@ -4,11 +4,10 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.features.variables.judgement.together import judge
-from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.model.setting import LintLevel
+from pylaunch.model.setting import LintLevel, plan_findings, refuse_errors
 from pylaunch.provision.provisioning import lint_variables
 from pylaunch.render import render
 

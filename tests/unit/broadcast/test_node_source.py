@@ -10,7 +10,7 @@ from pylaunch.agent.piped import piece_source
 from pylaunch.agent.piped.piece_source import ChangedSourceError, PieceSource, SourceError, SourceTree
 from pylaunch.broadcast.node_source import SourceMessage, payload_of
 from pylaunch.broadcast.payload import read_payload
-from pylaunch.transport.answers import NotAnAnswerError
+from pylaunch.probe.answers import NotAnAnswerError
 
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 

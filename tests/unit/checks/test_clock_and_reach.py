@@ -7,13 +7,13 @@ import pytest
 
 from pylaunch.agent.probe.readers.hosts import reach as reach_readers
 from pylaunch.checks import mesh
-from pylaunch.checks.hosts import clock, reach
+from pylaunch.checks.hosts import host, reach
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.probe.ask import Unreachable
 from tests.unit.checks.network_surveys import CLUSTER, TRACKING, found, readings, survey
 
-CHECKS = (*clock.CHECKS, *reach.CHECKS)
+CHECKS = (*host.CLOCK_CHECKS, *reach.CHECKS)
 
 
 def offset(seconds: float, uncertainty: float = 0.001) -> dict[str, object]:

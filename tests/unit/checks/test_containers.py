@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.checks.hosts.containers import CHECKS
+from pylaunch.checks.hosts.python_env import CONTAINER_CHECKS
 from pylaunch.checks.suite import questions_for
 from pylaunch.checks.survey import Wanted
 from pylaunch.model.cluster import Host
@@ -18,9 +18,9 @@ BRINGS = f"pylaunch push IMAGE {IMAGE}"
 
 
 def test_hosts_are_asked_only_where_a_container_is_wanted_and_healthy_ones_have_no_finding() -> None:
-    assert questions_for(Host("n1", "10.0.0.1"), Wanted(), CHECKS) == {}
-    assert questions_for(Host("n1", "10.0.0.1"), WANTED, CHECKS) == {"containers.engine": IMAGE}
-    assert findings(CHECKS, alike({"containers.engine": HEALTHY}), WANTED) == []
+    assert questions_for(Host("n1", "10.0.0.1"), Wanted(), CONTAINER_CHECKS) == {}
+    assert questions_for(Host("n1", "10.0.0.1"), WANTED, CONTAINER_CHECKS) == {"containers.engine": IMAGE}
+    assert findings(CONTAINER_CHECKS, alike({"containers.engine": HEALTHY}), WANTED) == []
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,6 @@ def test_hosts_are_asked_only_where_a_container_is_wanted_and_healthy_ones_have_
 )  # fmt: skip
 def test_a_host_without_the_engine_or_with_another_image_fails(odd: dict[str, Any], text: str, fix: str) -> None:
     found = alike({"containers.engine": HEALTHY}, n2={"containers.engine": {**HEALTHY, **odd}})
-    (finding,) = findings(CHECKS, found, WANTED)
+    (finding,) = findings(CONTAINER_CHECKS, found, WANTED)
     assert (finding.severity, finding.hosts, finding.text) == (Severity.FAIL, ("n2",), text)
     assert finding.fix == fix

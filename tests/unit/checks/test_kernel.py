@@ -7,7 +7,7 @@ import pytest
 
 from pylaunch.agent.probe.readers.hosts import kernel as readers
 from pylaunch.base import kernel_log
-from pylaunch.checks.hosts import kernel
+from pylaunch.checks.hosts import host
 from pylaunch.model.diagnosis.finding import Severity
 from tests.unit.checks.surveys import alike, findings
 
@@ -44,7 +44,7 @@ def test_lines_of_both_programs_are_read_with_their_time(name: str) -> None:
     ],
 )  # fmt: skip
 def test_kernel_events_are_reported_with_their_log_lines(odd: dict[str, Any], check: str, severity: Severity) -> None:
-    (finding,) = findings(kernel.CHECKS, alike(HEALTHY, n2=odd))
+    (finding,) = findings(host.KERNEL_CHECKS, alike(HEALTHY, n2=odd))
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
     assert bool(finding.evidence) == (severity is Severity.WARN)
 

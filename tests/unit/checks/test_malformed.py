@@ -17,8 +17,8 @@ from pylaunch.checks.suite import CHECKS, _look, _survey, judge
 from pylaunch.checks.survey import Look, Survey, Wanted
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.probe.answers import MALFORMED
 from pylaunch.probe.ask import Unreachable, interpret, understood
-from pylaunch.transport.answers import MALFORMED
 from pylaunch.transport.process import Completed
 
 HOSTS = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}", devices=(0, 1)) for number in (1, 2, 3)))

@@ -6,10 +6,8 @@ import pytest
 
 from pylaunch.checks import suite
 from pylaunch.checks.check import Check
-from pylaunch.checks.result import result
-from pylaunch.checks.selection import select
-from pylaunch.checks.survey import Look, Survey, Wanted
-from pylaunch.checks.wanted import wanted_by
+from pylaunch.checks.suite import result, select
+from pylaunch.checks.survey import Look, Survey, Wanted, wanted_by
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity

@@ -9,7 +9,7 @@ from pylaunch.cli import main
 from pylaunch.cli.planning import inventory_line
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load
-from pylaunch.inventory.listing import Listing
+from pylaunch.inventory.cluster import Listing
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.terminal import doors

@@ -15,7 +15,7 @@ from pylaunch import runtime
 from pylaunch.checks.suite import CHECKS
 from pylaunch.cli import reference
 from pylaunch.cli.main import VERBS
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.terminal.doors import imported
 from pylaunch.verdict.causes.cause_kinds import KINDS
 from tests.documents import (

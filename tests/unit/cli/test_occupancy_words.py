@@ -5,9 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from pylaunch.checks.occupancy import clean as workflows_clean
-from pylaunch.checks.occupancy import gpus as workflows_gpus
-from pylaunch.checks.occupancy.look import HostView, Swept, Unread
-from pylaunch.checks.occupancy.processes import Occupancy
+from pylaunch.checks.occupancy import look as workflows_gpus
+from pylaunch.checks.occupancy.look import HostView, Occupancy, Swept, Unread
 from pylaunch.cli.commands.maintain import clean
 from pylaunch.cli.commands.watch import gpus
 from pylaunch.cli.main import run

@@ -1,6 +1,6 @@
 """Layers of `check --trial`."""
 
-from pylaunch.checks.result import Result
+from pylaunch.checks.suite import Result
 from pylaunch.cli.views.trial import layers
 from pylaunch.model.diagnosis.finding import Finding, Severity
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pylaunch.inventory import source_errors
-from pylaunch.inventory.cluster import read_hosts, with_loopback
-from pylaunch.inventory.listing import Listing
+from pylaunch.inventory import load
+from pylaunch.inventory.cluster import Listing, read_hosts, with_loopback
 from pylaunch.inventory.load import explained
 from pylaunch.model.cluster import Cluster
 
@@ -60,7 +59,7 @@ def test_two_directories_of_one_root_are_refused_by_what_is_written() -> None:
 
 @pytest.mark.parametrize("case", cases("inventory_refusals"))
 def test_a_source_that_ansible_cannot_parse_is_reported_with_the_words_of_its_parser(case: dict[str, Any]) -> None:
-    assert source_errors.unparsed(case["stderr"], "/inventory") == case["evidence"]
+    assert load.unparsed(case["stderr"], "/inventory") == case["evidence"]
 
 
 def test_parts_of_an_inventory_that_ansible_would_ignore_are_reported() -> None:
@@ -78,7 +77,7 @@ Using last defined value only.
 
 [WARNING]: Invalid characters were found in group names but not replaced, use -vvvv to see details
 """
-    assert source_errors.ignored(stderr, "/inventory") == [
+    assert load.ignored(stderr, "/inventory") == [
         "cluster.yml:4: duplicate mapping key 'n1'",
         'Skipping unexpected key (hots) in group (cluster), only "vars", "children" and "hosts" are valid',
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.inventory.host_list import host_list, is_host_list
+from pylaunch.inventory.load import host_list, is_host_list
 
 
 def test_a_file_with_a_comma_in_its_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.inventory.limit import limited
+from pylaunch.inventory.cluster import limited
 from pylaunch.model.cluster import Cluster, Host
 
 CLUSTER = Cluster(tuple(Host(f"gpu{number:02d}", f"10.0.0.{number}") for number in range(1, 11)))

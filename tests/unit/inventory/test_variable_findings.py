@@ -3,11 +3,10 @@ from collections.abc import Sequence
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import USUAL_PORT, Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting
+from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting, plan_findings, refuse_errors
 from pylaunch.render import render
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))

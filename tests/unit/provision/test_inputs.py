@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.inventory.listing import InventoryGroup, Listing
+from pylaunch.inventory.cluster import InventoryGroup, Listing
 from pylaunch.provision.inputs import Content, wanted_of
 
 SITE = """

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.checks.hosts import provisioned
+from pylaunch.checks.hosts import host
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.provision import manifest
@@ -74,10 +74,10 @@ def test_check_names_what_drifted_and_the_role_that_mends_it() -> None:
         "time_sync": entry("", differences=[["chrony.service", "missing"]]),
         "firewall": entry("", reported="sudo"),
     }
-    found = findings(provisioned.CHECKS, alike({"manifest.roles": record}))
+    found = findings(host.ROLE_CHECKS, alike({"manifest.roles": record}))
     assert [(each.severity, each.text, each.role) for each in found] == [
         (Severity.WARN, "time_sync: chrony.service missing", "time_sync"),
         (Severity.NOTE, "firewall: only root can look: sudo", ""),
     ]
     assert found[0].fix == "pylaunch provision --roles time_sync --limit n[1-3]"
-    assert findings(provisioned.CHECKS, alike({"manifest.roles": {}})) == []
+    assert findings(host.ROLE_CHECKS, alike({"manifest.roles": {}})) == []

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pylaunch.checks.occupancy.look import HostView, Unread
-from pylaunch.checks.occupancy.processes import Occupancy, Occupant
+from pylaunch.checks.occupancy.look import HostView, Occupancy, Occupant, Unread
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import Unreachable

@@ -4,8 +4,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import NodeCommand, RunPlan, plan_run
-from pylaunch.render import remarks, render
-from pylaunch.render.hostfile import hostfile
+from pylaunch.render import hostfile, remarks, render
 
 UNEQUAL = (Host("n1", "10.0.0.1", devices=(2, 3)), Host("n2", "10.0.0.2", fabric_address="fd00::2", devices=(7,)))
 BARE = (Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2"))

@@ -20,7 +20,7 @@ from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import InterruptSource
 from pylaunch.runs.events import LinesWritten
 from pylaunch.runs.logs import Collector, LogQuery, first_of, read_each, relay, report_silence
-from pylaunch.transport.local import LocalConnector
+from pylaunch.transport.connector import LocalConnector
 from pylaunch.transport.process import Child
 from tests.unit.runs.follow.test_run_follower import Listener
 from tests.unit.runs.messages import arrive

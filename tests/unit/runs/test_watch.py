@@ -20,7 +20,7 @@ from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Reconnected
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.watch import LiveRuns, RunOnlooker
 from pylaunch.store import runs
-from pylaunch.transport.local import LocalConnector
+from pylaunch.transport.connector import LocalConnector
 from pylaunch.transport.process import Child
 from tests.unit.runs.follow.test_run_follower import Listener
 from tests.unit.runs.messages import arrive

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.store.new_file import new_file
+from pylaunch.store.files import new_file
 
 
 def test_a_file_is_written_for_its_user_alone(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.runs.sync.tree import Ignored, read_tree
-from pylaunch.store.output_directory import output_file
+from pylaunch.store.files import output_file
 
 
 def test_files_about_runs_are_not_shipped_with_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.status import RunReport, RunStatus
 from pylaunch.runs.stop import stop_run
 from pylaunch.store import runs
-from pylaunch.store.paths import run_paths
+from pylaunch.store.files import run_paths
 
 
 def plan(run: str) -> RunPlan:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.store.whole_file import write_whole
+from pylaunch.store.files import write_whole
 
 
 def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Turns of SSH handshakes, by a clock and a set of open connections of the test."""
 
-from pylaunch.transport.handshakes import POLL_S, Turns
+from pylaunch.transport.connections import POLL_S, Turns
 
 SLOW_S = 2.0
 

@@ -1,12 +1,8 @@
-import contextlib
-import socket
 from pathlib import Path
 
-import paramiko
 import pytest
 
-from pylaunch.transport.trust.host_keys import shown_key
-from pylaunch.transport.trust.known_hosts import (
+from pylaunch.transport.host_keys import (
     HostKey,
     keys_for,
     public_key,
@@ -100,13 +96,3 @@ def test_bytes_that_are_no_text_survive_a_write(tmp_path: Path) -> None:
     write_known_hosts(file, [key("n1")])
 
     assert file.read_bytes().startswith(b"# caf\xe9\n")
-
-
-def test_a_server_that_accepts_connections_and_says_nothing_is_named_as_such() -> None:
-    with (
-        socket.create_server(("127.0.0.1", 0)) as server,
-        socket.create_connection(server.getsockname()) as connection,
-        contextlib.closing(paramiko.Transport(connection)) as transport,
-        pytest.raises(TimeoutError, match=r"its SSH server says nothing for 0\.2 s"),
-    ):
-        shown_key(transport, 0.2)

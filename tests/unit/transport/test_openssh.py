@@ -9,10 +9,10 @@ import yaml
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Connection, Host, SshOptions
 from pylaunch.transport.connections import connector_of
+from pylaunch.transport.host_keys import Route, _key_exchange
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.sharing import control_directory
 from pylaunch.transport.process import Completed
-from pylaunch.transport.trust.host_keys import Route, _key_exchange
 
 CASES = sorted((Path(__file__).parents[2] / "cases" / "ssh_failures").glob("*.yaml"))
 

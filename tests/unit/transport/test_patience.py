@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from pylaunch.transport.patience import patience
+from pylaunch.transport.waiting import patience
 
 T = TypeVar("T")
 

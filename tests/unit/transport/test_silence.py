@@ -5,8 +5,8 @@ from queue import SimpleQueue
 
 import pytest
 
-from pylaunch.transport import silence
-from pylaunch.transport.silence import Awaited
+from pylaunch.transport import waiting
+from pylaunch.transport.waiting import Awaited
 
 
 def test_a_host_that_has_not_answered_is_reported_once_with_the_time_that_is_left() -> None:
@@ -32,7 +32,7 @@ def test_a_host_that_has_not_answered_is_reported_once_with_the_time_that_is_lef
 
 
 def test_only_a_person_who_watches_hears_of_silent_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "SILENT_S", 0.0)
+    monkeypatch.setattr(waiting, "SILENT_S", 0.0)
     heard: SimpleQueue[Sequence[str]] = SimpleQueue()
     awaited = Awaited()
     with awaited.hosts(["n1"], 60.0):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pylaunch.model.diagnosis.cause import Certainty
 from pylaunch.protocol.node_evidence import HostEvidence
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.causes.cause_kinds import KINDS
 from pylaunch.verdict.failure_evidence import Evidence
 from pylaunch.verdict.verdict import Verdict, judge

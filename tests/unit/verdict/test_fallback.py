@@ -8,7 +8,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runtime import fallback
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.fallback import BACKEND, FABRIC, NCCL, fallback_of
 
 JOB = JobSpec(("train.py",), Framework.DIRECT, "/home/ml", max_restarts=2, fallback=True)

@@ -9,7 +9,7 @@ from pylaunch.model.job import Container, Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.failure_evidence import Evidence
 from pylaunch.verdict.recognised_ends import with_classes
 from pylaunch.verdict.verdict import judge

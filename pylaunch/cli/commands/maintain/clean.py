@@ -9,8 +9,7 @@ import click
 
 from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.checks.occupancy.clean import CleanReport, clean_hosts, end_stale
-from pylaunch.checks.occupancy.look import Swept
-from pylaunch.checks.occupancy.processes import Occupant
+from pylaunch.checks.occupancy.look import Occupant, Swept
 from pylaunch.cli.views import sweeping
 from pylaunch.cli.views.sweeping import as_data, described_process
 from pylaunch.errors import ExitCode

@@ -12,9 +12,7 @@ from pylaunch import features
 from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.checks import suite
 from pylaunch.checks.check import Check
-from pylaunch.checks.check_hosts import NO_SCRIPT, CheckRequest, Needs, check, plan_check
-from pylaunch.checks.result import Result
-from pylaunch.checks.selection import select
+from pylaunch.checks.suite import NO_SCRIPT, CheckRequest, Needs, Result, check, plan_check, select
 from pylaunch.checks.survey import Room
 from pylaunch.cli.views import trial
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
@@ -26,7 +24,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.secret import Secrets
 from pylaunch.provision.environments.environment import read_manifest
 from pylaunch.runs.trial import TrialState
-from pylaunch.store.paths import project_environment
+from pylaunch.store.files import project_environment
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.environment import Environment

@@ -23,7 +23,7 @@ from pylaunch.provision.environments.environment import (
     lock,
     read_manifest,
 )
-from pylaunch.store.paths import project_environment
+from pylaunch.store.files import project_environment
 from pylaunch.terminal import console, document, hints, options
 from pylaunch.terminal.listing import counted
 from pylaunch.terminal.option import CommandGroup

@@ -9,7 +9,7 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.views import host_keys
-from pylaunch.transport.trust.host_keys import KeyOffer
+from pylaunch.transport.host_keys import KeyOffer
 
 
 @click.command()

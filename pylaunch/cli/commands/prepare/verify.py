@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.checks.finding_lines import INDENT
+from pylaunch.checks.check import INDENT
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster

@@ -6,9 +6,7 @@ from pathlib import Path
 import click
 
 from pylaunch.base.dataclass import asdict
-from pylaunch.checks.occupancy.devices import DeviceView
-from pylaunch.checks.occupancy.gpus import list_devices
-from pylaunch.checks.occupancy.look import HostView
+from pylaunch.checks.occupancy.look import DeviceView, HostView, list_devices
 from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
 from pylaunch.features import hosts_to_ask

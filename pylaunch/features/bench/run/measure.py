@@ -17,9 +17,7 @@ from pylaunch.agent.probe.readers.devices import infiniband as infiniband_reader
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.checks import suite
 from pylaunch.checks.hosts.network import rank_wires
-from pylaunch.checks.survey import Survey
-from pylaunch.checks.unreachable import shared_failures
-from pylaunch.checks.wanted import wanted_by
+from pylaunch.checks.survey import Survey, shared_failures, wanted_by
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.bench.judgement.bounds import Conditions, HostSpeeds, Wire
 from pylaunch.features.bench.judgement.confirmation import PairVerdict, confirmations, pair_verdict

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.checks.hosts.login import NETWORK_TYPES
+from pylaunch.checks.hosts.limits import NETWORK_TYPES
 from pylaunch.inventory import keys
 from pylaunch.model.cluster import ENV_ROOT, Connection, Host
 from pylaunch.model.hostset import alike, fold, is_address

@@ -12,7 +12,7 @@ from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.render.environment import interpreter
+from pylaunch.render import interpreter
 
 ELASTIC = ("TORCHELASTIC_", "ROLE_")
 """Prefixes of variables that describe torchrun's agent, which these files do not start."""

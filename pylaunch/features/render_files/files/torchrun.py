@@ -11,8 +11,7 @@ from pylaunch.features.render_files.files.shell import (
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.plan import NodePlan, RunPlan
 from pylaunch.model.text.argv import Argv
-from pylaunch.render import render
-from pylaunch.render.environment import interpreter
+from pylaunch.render import interpreter, render
 
 
 def torchrun_files(plan: RunPlan, remarks: tuple[str, ...]) -> FileSet:

@@ -6,7 +6,7 @@ from pylaunch.features.explain.judgement.errors.error_words import HANDLED
 from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.line import LinePrefixes, Origin
 from pylaunch.verdict.logs.scan import scan
 from pylaunch.verdict.logs.signature import Role

@@ -5,7 +5,7 @@ import pytest
 from pylaunch.features.explain.judgement.ranker import ALONE, WordWeights, likely, parse_weights, weights, word_counts
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from tests.features.explain.judgement.verdicts import scanned
 
 SMALL = parse_weights(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.judgement import ABSTAINING
 from pylaunch.verdict.logs.signature import Role
 from tests.features.explain.judgement.recorded import recorded

@@ -3,7 +3,7 @@
 from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.judgement import LogCause
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import LogScan, scan

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.checks.hosts import login, python_env
+from pylaunch.checks.hosts import limits, python_env
 from pylaunch.checks.survey import Wanted
 from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.probe.answers import Unmeasured
@@ -46,7 +46,7 @@ HEALTHY = {
 
 
 def test_hosts_with_the_same_python_environment_are_no_finding() -> None:
-    assert findings((*python_env.CHECKS, *login.CHECKS), alike(HEALTHY), WANTED) == []
+    assert findings((*python_env.CHECKS, *limits.LOGIN_CHECKS), alike(HEALTHY), WANTED) == []
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_hosts_with_the_same_python_environment_are_no_finding() -> None:
 def test_an_environment_that_differs_is_reported_with_the_value_of_the_others(
     odd: dict[str, Any], check: str, severity: Severity, text: str
 ) -> None:
-    (finding,) = findings((*python_env.CHECKS, *login.CHECKS), alike(HEALTHY, n2=odd), WANTED)
+    (finding,) = findings((*python_env.CHECKS, *limits.LOGIN_CHECKS), alike(HEALTHY, n2=odd), WANTED)
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
     assert text in finding.text
 
@@ -84,7 +84,9 @@ def test_an_interpreter_without_packages_lacks_those_that_the_others_share() -> 
 
 def test_a_user_with_another_id_cannot_use_a_shared_home() -> None:
     shared = identity(home_type="nfs4")
-    (finding,) = findings(login.CHECKS, alike({**HEALTHY, **shared}, n2=identity(home_type="nfs4", uid=7)), WANTED)
+    (finding,) = findings(
+        limits.LOGIN_CHECKS, alike({**HEALTHY, **shared}, n2=identity(home_type="nfs4", uid=7)), WANTED
+    )
     assert finding.severity is Severity.FAIL
 
 
@@ -100,7 +102,7 @@ def test_an_edited_library_is_reported_with_its_file_though_all_versions_agree()
 def test_a_secret_variable_that_differs_is_reported_without_its_value() -> None:
     usual = {**HEALTHY, **variables(HF_TOKEN="hf_one", https_proxy="http://ml:pass1@proxy:3128")}
     odd = variables(HF_TOKEN="hf_two", https_proxy="http://ml:pass2@proxy:3128")
-    found = findings(login.CHECKS, alike(usual, n2=odd))
+    found = findings(limits.LOGIN_CHECKS, alike(usual, n2=odd))
     assert [each.text.split(" of a login")[0] for each in found] == ["variable HF_TOKEN", "variable https_proxy"]
     shown = str(found)
     assert not any(secret in shown for secret in ("hf_one", "hf_two", "pass1", "pass2"))

@@ -4,9 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from pylaunch.checks.occupancy.gpus import DeviceReport
-from pylaunch.checks.occupancy.look import HostView
-from pylaunch.checks.occupancy.processes import Occupancy, occupancy
+from pylaunch.checks.occupancy.look import DeviceReport, HostView, Occupancy, occupancy
 from pylaunch.protocol.readings.hosts import ProcessReading
 
 ME, OTHER = 1000, 1001

@@ -2,7 +2,7 @@
 
 from pylaunch.model.cluster import Host
 from pylaunch.runs.connect.agent_link import PYTHON_ABSENT, ROOT_UNTRUSTED, AgentAbsentError, NoAgentError, why_ended
-from pylaunch.transport.local import LocalConnector
+from pylaunch.transport.connector import LocalConnector
 from pylaunch.transport.process import Completed
 
 

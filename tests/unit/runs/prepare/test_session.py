@@ -30,7 +30,7 @@ from pylaunch.runs.prepare.session import (
     lead_s,
     targets,
 )
-from pylaunch.transport.local import LocalConnector
+from pylaunch.transport.connector import LocalConnector
 from pylaunch.transport.process import Child
 from tests.unit.runs.follow.test_run_follower import Listener
 from tests.unit.runs.messages import arrive, left

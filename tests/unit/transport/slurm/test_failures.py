@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.transport.slurm.failures import own_words, step_failure
+from pylaunch.transport.slurm.connector import own_words, step_failure
 
 PARTITION = """\
 sbatch: error: invalid partition specified: nope

@@ -3,7 +3,7 @@
 import pytest
 
 from pylaunch.model.slurm_job import JobDetails, JobState
-from pylaunch.transport.slurm import readings
+from pylaunch.transport.slurm import commands
 
 NODE = (
     "NodeName={0} Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 CPUEfctv=4 CPUTot=4 CPULoad=7.36 AvailableFeatures=(null) "
@@ -42,7 +42,7 @@ RUNNING = JobState("RUNNING", nodes="n3")
     ],
 )
 def test_the_states_of_jobs(output: str, states: dict[str, JobState]) -> None:
-    assert readings.job_states(output) == states
+    assert commands.states_in(output) == states
 
 
 @pytest.mark.parametrize(
@@ -57,23 +57,23 @@ def test_the_states_of_jobs(output: str, states: dict[str, JobState]) -> None:
     ],
 )
 def test_the_id_of_a_submitted_job(output: str, job: str | None) -> None:
-    assert readings.submitted_job(output) == job
+    assert commands.submitted_job(output) == job
 
 
 @pytest.mark.parametrize("state", ["DOWN", "IDLE*", "DOWN*+DRAIN", "IDLE+NOT_RESPONDING", "COMPLETING*"])
 def test_a_node_that_slurmctld_does_not_reach_does_not_answer(state: str) -> None:
-    (node,) = readings.nodes(NODE.format("n1", "10.0.0.1", state))
+    (node,) = commands.nodes_in(NODE.format("n1", "10.0.0.1", state))
     assert not node.answers
 
 
 def test_the_number_of_gpus_of_a_job_on_each_node() -> None:
-    assert readings.gpus_of_nodes(JOB.format("(null)", "", "")) == {}
-    assert readings.gpus_of_nodes(JOB.format("shard:1", "shard:1(IDX:0)", "")) == {}
+    assert commands.gpus_of_nodes(JOB.format("(null)", "", "")) == {}
+    assert commands.gpus_of_nodes(JOB.format("shard:1", "shard:1(IDX:0)", "")) == {}
     uneven = JOB.format("gpu:4", "gpu:1(IDX:0)", "gpu:a100:2(IDX:0-1)")
-    assert readings.gpus_of_nodes(uneven) == {"n1": 1, "n2": 1, "n3": 2}
-    assert readings.gpus_of_nodes(JOB.format("gpu:2", "", "nic:1,gpu:2(IDX:0-1)")) == {"n3": 2}
+    assert commands.gpus_of_nodes(uneven) == {"n1": 1, "n2": 1, "n3": 2}
+    assert commands.gpus_of_nodes(JOB.format("gpu:2", "", "nic:1,gpu:2(IDX:0-1)")) == {"n3": 2}
     types = "gpu:a100:2(IDX:0-1),gpu:v100:1(IDX:2)"
-    assert readings.gpus_of_nodes(JOB.format("gpu:3", "", types)) == {"n3": 3}
+    assert commands.gpus_of_nodes(JOB.format("gpu:3", "", types)) == {"n3": 3}
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_the_number_of_gpus_of_a_job_on_each_node() -> None:
 )
 def test_gpus_in_total_or_by_task_must_be_requested_by_steps(requested: str, shares: bool) -> None:
     assert (
-        readings.shares_gpus(JOB.format("gpu:3", "", "gpu:2(IDX:0-1)").replace(" MinCPUs", f" {requested} MinCPUs"))
+        commands.shares_gpus(JOB.format("gpu:3", "", "gpu:2(IDX:0-1)").replace(" MinCPUs", f" {requested} MinCPUs"))
         is shares
     )
 
 
 def test_a_job_has_its_state_its_nodes_and_its_gpus() -> None:
-    details = readings.job_details(JOB.format("gpu:2", "", "gpu:2(IDX:0-1)"), "20")
+    details = commands.details_in(JOB.format("gpu:2", "", "gpu:2(IDX:0-1)"), "20")
     assert details == JobDetails(JobState("RUNNING", nodes="n[1-3]"), {"n3": 2})
     assert details.gpu_requests(["n1", "n3"]) == {"n1": None, "n3": None}
     assert JobDetails(RUNNING, {"n3": 2}, shares_gpus=True).gpu_requests(["n1", "n3"]) == {"n1": 0, "n3": 2}
@@ -103,7 +103,7 @@ def test_a_job_has_its_state_its_nodes_and_its_gpus() -> None:
 
 def test_devices_differ_by_node_and_a_node_whose_devices_have_no_numbers_is_missing() -> None:
     output = "n1|0,1\nn2|3\nn3|\nn4|NoDevFiles\nMIG|MIG-4f5\nnoise\n"
-    assert readings.visible_devices(output) == {"n1": (0, 1), "n2": (3,), "n3": (), "n4": ()}
+    assert commands.visible_devices(output) == {"n1": (0, 1), "n2": (3,), "n3": (), "n4": ()}
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_devices_differ_by_node_and_a_node_whose_devices_have_no_numbers_is_miss
     ],
 )
 def test_who_cancelled_a_job_is_known_to_the_accounting_alone(output: str, user: str) -> None:
-    assert readings.canceller(output, "20") == user
+    assert commands.canceller(output, "20") == user

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import LogCause, judge_texts
 from pylaunch.verdict.logs.scan import LogScan, LogSearch, scan

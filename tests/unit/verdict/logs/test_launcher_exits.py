@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.attempts import last_attempts
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import LogCause, judge_texts

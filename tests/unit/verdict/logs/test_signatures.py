@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent.evidence.symptoms import TABLE
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.signature import Role, parse_catalogue
 from tests.unit.verdict.logs.judged import scanned
 

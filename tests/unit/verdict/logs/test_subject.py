@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.judgement import LONGEST_TEXT
 from pylaunch.verdict.logs.subject import LONGEST_VALUE, subject_of
 from tests.unit.verdict.logs.judged import cause_in, scanned

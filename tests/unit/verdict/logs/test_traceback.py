@@ -1,6 +1,6 @@
 """Tracebacks whose lines all have what a logger or a launcher prints before them."""
 
-from pylaunch.store.signatures import signatures
+from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import judge_texts
 from pylaunch.verdict.logs.traceback import CUT

@@ -1,9 +1,33 @@
-"""Hosts whose answers are awaited: those that stay silent are reported, so that a person knows what is waited for."""
+"""Wait for hosts: time limits that do not count pauses of this process, and reports of hosts that stay silent."""
 
+import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+
+TICK_S = 0.5
+
+
+@contextlib.asynccontextmanager
+async def patience(seconds: float) -> AsyncIterator[None]:
+    """Raise TimeoutError in the block once this process has listened for `seconds`."""
+    async with asyncio.timeout(None) as limit:
+        counting = asyncio.ensure_future(_end(limit, seconds))
+        try:
+            yield
+        finally:
+            counting.cancel()
+
+
+async def _end(limit: asyncio.Timeout, seconds: float) -> None:
+    left_s = seconds
+    while left_s > 0:
+        tick_s = min(TICK_S, left_s)
+        await asyncio.sleep(tick_s)  # However long it takes, it counts as one tick.
+        left_s -= tick_s
+    limit.reschedule(asyncio.get_running_loop().time())
+
 
 SILENT_S = 3.0
 """Time after which a host that has not answered is reported; between two reports it is as long."""

@@ -1,8 +1,11 @@
-"""Every path pylaunch uses on the controller."""
+"""Name and write the files of pylaunch: whole ones, new ones that replace nothing, private ones."""
 
+import contextlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
@@ -99,3 +102,87 @@ def run_paths(run_id: str) -> RunPaths:
     if not _RUN_ID.fullmatch(run_id):
         raise UsageError(f"run id: expected letters, digits, '.', '_' and '-', got {run_id!r}")
     return RunPaths(runs_directory() / run_id)
+
+
+PRIVATE = 0o600
+
+
+def write_whole(path: Path, content: bytes, mode: int = PRIVATE) -> None:
+    """Replace `path` by a file with `content`.
+
+    Raises OSError, as for a full disk; then `path` is as before, and nothing is left beside it.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
+            file.write(content)
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def append(path: Path, content: bytes) -> None:
+    """Append `content` to `path`, which is made for its owner alone. Raises OSError."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE), "ab") as file:
+        file.write(content)
+
+
+def make_private(directory: Path, within: Path) -> None:
+    """Make `directory`, and those above it up to `within`, for their owner alone: those that are there too.
+
+    Raises OSError, FileExistsError for a `directory` that is there.
+    """
+    above = [each for each in (within, *within.parents) if not each.exists()]
+    for each in reversed(above):
+        each.mkdir(mode=0o700, exist_ok=True)
+    for level in (each for each in reversed(directory.parents) if each == within or within in each.parents):
+        level.mkdir(mode=0o700, exist_ok=True)
+        if level.stat().st_mode & 0o077 and level.stat().st_uid == os.getuid():
+            level.chmod(0o700)
+    directory.mkdir(mode=0o700)
+
+
+HINT = "name another file: -o FILE"
+
+
+def refuse_existing(file: Path) -> None:
+    """Raise UsageError if `file` exists: nothing is replaced."""
+    if file.exists() or file.is_symlink():
+        raise UsageError(f"{file} exists already", hint=HINT)
+
+
+@contextlib.contextmanager
+def new_file(file: Path) -> Iterator[BinaryIO]:
+    """Open `file` for writing, and remove it if the body fails. Raises UsageError if it exists or cannot be written."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with contextlib.ExitStack() as undo:
+            undo.callback(file.unlink, missing_ok=True)
+            with os.fdopen(descriptor, "wb") as out:
+                yield out
+            undo.pop_all()
+    except FileExistsError:
+        raise UsageError(f"{file} exists already", hint=HINT) from None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error.strerror}", hint=HINT) from None
+
+
+OUTPUT_DIRECTORY = "pylaunch-out"
+
+
+def output_file(name: str) -> Path:
+    """Return the path of `name` in the output directory, which is created. git ignores everything in it.
+
+    Raises UsageError if it cannot be created.
+    """
+    directory = Path(OUTPUT_DIRECTORY).absolute()
+    try:
+        directory.mkdir(exist_ok=True)
+        ignore = directory / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+    except OSError as error:
+        raise UsageError(f"{directory}: cannot be written: {error.strerror}", hint=HINT) from None
+    return directory / name

@@ -3,20 +3,21 @@
 offer = scan(cluster)                 asks every host for its key; trusts none
 accept(offer.acceptable(…), …)        writes those that the person agreed to
 
-OpenSSH's configuration decides address and port of a host (`ssh -G`). paramiko asks servers that this machine reaches
-directly, many at a time in one process; OpenSSH itself asks those behind a jump host or a ProxyCommand. Only the key
-exchange takes place: no user name is sent and no command runs.
+OpenSSH's configuration decides how a host is reached. OpenSSH itself exchanges keys with it, and writes the key of the
+host into a file of its own: no key of the user is offered and no command runs.
+
+`keys_for` and `write_known_hosts` read and replace the keys of a host in known_hosts files; other lines stay.
 """
 
-import logging
+import base64
+import hashlib
+import hmac
 import os
-import socket
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
 from pathlib import Path
-
-import paramiko
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
@@ -26,9 +27,139 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.openssh.failures import explain_failure
-from pylaunch.transport.openssh.options import OWN_COMMAND, config_word, destination
-from pylaunch.transport.silence import AWAITED
-from pylaunch.transport.trust.known_hosts import HostKey, keys_for, read_known_hosts, server_name, write_known_hosts
+from pylaunch.transport.openssh.sharing import OWN_COMMAND, config_word, destination
+from pylaunch.transport.waiting import AWAITED
+
+SSH_PORT = 22
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """A public key of an SSH server."""
+
+    place: str
+    """The server as known_hosts names it; see `place`."""
+
+    kind: str
+    """Type of the key, such as `ssh-ed25519`."""
+
+    blob: str
+    """The key itself, in base64."""
+
+    @property
+    def fingerprint(self) -> str:
+        """As `ssh-keygen -lf` prints it: `SHA256:…`."""
+        digest = hashlib.sha256(base64.b64decode(self.blob)).digest()
+        return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+    @property
+    def line(self) -> str:
+        """The key as a line of known_hosts."""
+        return f"{self.place} {self.kind} {self.blob}"
+
+
+def server_name(address: str, port: int | None = None) -> str:
+    """Return the name of a server in known_hosts: the address alone on port 22, else `[address]:port`."""
+    name = address.lower()
+    return name if port in (None, SSH_PORT) else f"[{name}]:{port}"
+
+
+def public_key(server: str, text: str) -> HostKey:
+    """Return the key in a public-key file (`ssh-ed25519 AAAA… comment`) as the key of `server`, named as by `place`.
+
+    Raises ValueError for anything else.
+    """
+    kind, blob = [*text.split(), "", ""][:2]
+    if not _is_key(kind, blob):
+        raise ValueError(f"expected an SSH public key, got {text.strip()!r}")
+    return HostKey(server, kind, blob)
+
+
+def keys_for(text: str, server: str) -> tuple[HostKey, ...]:
+    """Return the keys that the known_hosts file `text` accepts for `server`, without certificate authorities."""
+    entries = (_fields(line) for line in text.splitlines())
+    keys = (
+        HostKey(server, kind, blob) for names, kind, blob in entries if _is_key(kind, blob) and _accepts(names, server)
+    )
+    return tuple(dict.fromkeys(keys))
+
+
+def replaced(text: str, keys: Iterable[HostKey]) -> str:
+    """Return the known_hosts file `text` with `keys` as the only keys of their servers; other lines stay."""
+    keys = tuple(keys)
+    servers = {key.place for key in keys}
+    kept = [line for line in (_without(line, servers) for line in text.splitlines()) if line is not None]
+    return "".join(f"{line}\n" for line in (*kept, *(key.line for key in keys)))
+
+
+def write_known_hosts(path: Path, keys: Iterable[HostKey]) -> None:
+    """Make `keys` the only keys of their servers in `path`. Readers see the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = replaced(read_known_hosts(path), keys)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, prefix=f".{path.name}.", errors="surrogateescape", delete=False
+    ) as aside:
+        aside.write(text)
+    Path(aside.name).chmod(0o644)
+    Path(aside.name).replace(path)
+
+
+def read_known_hosts(path: Path) -> str:
+    """Return the text of `path`; "" when there is no such file. Bytes that are not UTF-8 survive a write."""
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return ""
+
+
+def _fields(line: str) -> tuple[str, str, str]:
+    """Return names, kind and key of a line; empty for comments, markers (`@revoked`) and malformed lines."""
+    words = line.split()
+    if len(words) < 3 or words[0].startswith(("#", "@")):
+        return "", "", ""
+    return words[0], words[1], words[2]
+
+
+def _is_key(kind: str, blob: str) -> bool:
+    try:
+        return base64.b64decode(blob, validate=True)[4 : 4 + len(kind)] == kind.encode() and kind != ""
+    except ValueError:  # Not base64, or not even ASCII.
+        return False
+
+
+def _accepts(names: str, server: str) -> bool:
+    if names.startswith("|1|"):
+        return _is_hash_of(names, server)
+    patterns = names.lower().split(",")
+    if any(pattern.startswith("!") and _matches(pattern[1:], server) for pattern in patterns):
+        return False
+    return any(_matches(pattern, server) for pattern in patterns)
+
+
+def _matches(pattern: str, server: str) -> bool:
+    # fnmatch has character classes, known_hosts has none: `[10.0.0.1]:2222` is literal.
+    return fnmatchcase(server, pattern.replace("[", "[[]"))
+
+
+def _is_hash_of(hashed: str, server: str) -> bool:
+    try:
+        _, _, salt, digest = hashed.split("|")
+        expected = hmac.new(base64.b64decode(salt), server.encode(), hashlib.sha1).digest()
+        return hmac.compare_digest(expected, base64.b64decode(digest))
+    except ValueError:
+        return False
+
+
+def _without(line: str, servers: set[str]) -> str | None:
+    """Return `line` without the entries for `servers`; None when no entry remains."""
+    names, _, _ = _fields(line)
+    if names.startswith("|1|"):
+        return None if any(_is_hash_of(names, server) for server in servers) else line
+    kept = [name for name in names.split(",") if name.lower() not in servers]
+    if len(kept) == len(names.split(",")):
+        return line
+    return line.replace(names, ",".join(kept), 1) if kept else None
+
 
 ANSWER_TIMEOUT_S = 10
 AT_ONCE = 32
@@ -89,8 +220,6 @@ def fetched(hosts: Sequence[Host], known: Known) -> list[OfferedKey | Silent]:
 
     A key type that is already known is preferred, so that the keys can be compared; the default is Ed25519.
     """
-    # paramiko logs what it also raises, to stderr where no handler is set.
-    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
     def ask(host: Host) -> OfferedKey | Silent:
         with AWAITED.hosts([host.name], ANSWER_TIMEOUT_S):
@@ -107,38 +236,13 @@ def _ask(host: Host, known: Known) -> OfferedKey | Silent:
             return Silent(host.name, explain_failure(host, asked.stderr).reason)
         route = Route.parse(asked.stdout)
         before = tuple(known(route.place))
-        kinds = [key.kind for key in before]
-        key = _through_openssh(host, route, kinds) if route.proxied else _directly(route, kinds)
-    except (OSError, EOFError, ValueError, paramiko.SSHException, PylaunchError) as error:
-        # ValueError: no domain name, or an answer that paramiko cannot decode.
-        reason = getattr(error, "strerror", None) or str(error) or "the server closed the connection"
-        return Silent(host.name, f"{host.address}: {reason}", getattr(error, "hint", None) or Silent.hint)
+        key = _shown_key(host, route, [key.kind for key in before])
+    except PylaunchError as error:
+        return Silent(host.name, error.message, error.hint or Silent.hint)
     return OfferedKey(host.name, key, before)
 
 
-def _directly(route: Route, kinds: Sequence[str]) -> HostKey:
-    with socket.create_connection((route.address, route.port), timeout=ANSWER_TIMEOUT_S) as connection:
-        transport = paramiko.Transport(connection)
-        try:
-            security = transport.get_security_options()
-            offered = security.key_types
-            security.key_types = tuple(dict.fromkeys([*(a for a in _algorithms(kinds) if a in offered), *offered]))
-            key = shown_key(transport, ANSWER_TIMEOUT_S)
-        finally:
-            transport.close()
-    return HostKey(route.place, key.get_name(), key.get_base64())
-
-
-def shown_key(transport: paramiko.Transport, within_s: float) -> paramiko.PKey:
-    """Return the host key that a server shows. Raises OSError for a silent server, SSHException for other failures."""
-    transport.banner_timeout = 2 * within_s  # The time limit below ends the wait.
-    transport.start_client(timeout=within_s)
-    if transport.is_active() and not transport.initial_kex_done:
-        raise TimeoutError(f"it accepts connections, and its SSH server says nothing for {within_s:g} s")
-    return transport.get_remote_server_key()
-
-
-def _through_openssh(host: Host, route: Route, kinds: Sequence[str]) -> HostKey:
+def _shown_key(host: Host, route: Route, kinds: Sequence[str]) -> HostKey:
     """Let OpenSSH write the key to a temporary known_hosts file."""
     with tempfile.TemporaryDirectory(prefix="pylaunch-scan-") as directory:
         note = Path(directory) / "known_hosts"
