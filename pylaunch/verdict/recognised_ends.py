@@ -26,7 +26,6 @@ PAGES = "errors-"
 """Beginning of the topics of the pages about signatures."""
 
 MISSING_MODULE = "import-path"
-NO_TERMINAL = "terminal-missing"
 UNSET_VARIABLE = "env-missing"
 MOST_TEXTS = 8
 """Different texts of ranks that failed alike which are searched."""
@@ -81,8 +80,6 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
         hint = command if command.startswith("pylaunch ") else found.fix[0]
         if found.id == UNSET_VARIABLE:
             hint = "read RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which each rank has"
-        if found.id == NO_TERMINAL:
-            hint = "debug a rank over the network, with debugpy or remote-pdb, or read pylaunch stacks"
         if found.id == MISSING_MODULE and plan is not None and (place := _place_of_packages(plan, own[0].host)):
             own_code = "ship its directory, --sync DIR, and start what imports its own package with -m PACKAGE.MODULE"
             hint = f"install the package {place}; code of your own: {own_code}"

@@ -211,8 +211,7 @@ def _of_alike(evidence: Evidence, ends: list[RankEnd]) -> _Observation:
     text = f"{who} failed alike: {described(same_step)}{as_one}"
     confidence = Certainty.CERTAIN if len(ends) == count else Certainty.LIKELY
     if _weight(first) == _DOUBTFUL:
-        is_elsewhere = any(each.confidence is not Certainty.POSSIBLE for each in host_causes(evidence, first)[0])
-        confidence = Certainty.POSSIBLE if is_elsewhere else Certainty.LIKELY
+        confidence = Certainty.POSSIBLE if _of_hosts(evidence, first) else Certainty.LIKELY
     lines = [line for end in ends for line in lines_about(evidence, end)]
     found = FailureCause(kind_of(first), text, confidence, None, (*lines[:6], *_others(evidence, None)))
     return _Observation(text, first, advised(found))
@@ -241,9 +240,11 @@ def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observa
         )
         return _Observation(text, end, advised(found))
     kind = "launcher-failed" if end.rank is None else kind_of(end)
-    if kind == "rank-failed" and may_be_of_its_gpu(end) and _has_broken_gpu(evidence, end):
-        kind = "gpu"
-    if _weight(end) == _DOUBTFUL and any(_is_about_others(each, end) for each in host_causes(evidence, end)[0]):
+    of_hosts = _of_hosts(evidence, end)
+    if kind == "rank-failed" and may_be_of_its_gpu(end):
+        is_broken = any(each.kind == "gpu" and each.named == Named(end.host, None) for each in of_hosts)
+        kind = "gpu" if is_broken else kind
+    if _weight(end) == _DOUBTFUL and any(each.named is None or each.named.host != end.host for each in of_hosts):
         confidence = Certainty.POSSIBLE
     if end.out_of_memory is not None and not end.out_of_memory.certain and confidence is Certainty.CERTAIN:
         confidence = Certainty.LIKELY
@@ -251,16 +252,9 @@ def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observa
     return _Observation(reason, end, advised(FailureCause(kind, reason, confidence, Named(end.host, end.rank), lines)))
 
 
-def _has_broken_gpu(evidence: Evidence, end: RankEnd) -> bool:
-    """Return True if the kernel of the host of `end` reported a damaged GPU before that end."""
-    found = (each for each in host_causes(evidence, end)[0] if each.kind == "gpu")
-    return any(each.confidence in _CREDIBLE and each.named == Named(end.host, None) for each in found)
-
-
-def _is_about_others(each: FailureCause, end: RankEnd) -> bool:
-    """Return True for a likely cause outside of the host of `end`."""
-    is_elsewhere = each.named is None or each.named.host != end.host
-    return each.confidence is not Certainty.POSSIBLE and is_elsewhere
+def _of_hosts(evidence: Evidence, end: RankEnd) -> list[FailureCause]:
+    """Return the causes that facts of hosts before `end` make likely."""
+    return [each for each in host_causes(evidence, end)[0] if each.confidence in _CREDIBLE]
 
 
 def _others(evidence: Evidence, rank: int | None) -> Iterator[str]:
