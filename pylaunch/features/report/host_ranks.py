@@ -8,7 +8,7 @@ from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.outcome import Named
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import RunRecord
-from pylaunch.model.text.excerpt import bounded
+from pylaunch.model.text.excerpt import TextTail
 from pylaunch.protocol.node_evidence import RankEnd
 
 ALL_LOGS = 1_000_000
@@ -17,7 +17,6 @@ ALL_LOGS = 1_000_000
 ONE_LOG = 20_000
 LEAST_LOG = 1000
 LONGEST_LINE = 2000
-OMITTED = "[lines are omitted here]"
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def by_host(record: RunRecord, hide: Callable[[str], str]) -> tuple[HostRanks, .
                     rank.rank,
                     *bar_of(end),
                     None if end is None else end.step,
-                    last_lines(hide(_lines_of(end)), limit),
+                    last_lines(end, limit, hide),
                     named == Named(node.host.name, rank.rank),
                 )
                 for rank in node.ranks
@@ -87,12 +86,9 @@ def _host_ranks(node: NodePlan, ranks: tuple[RankLines, ...]) -> HostRanks:
     return HostRanks(node.host.name, ranks, "; ".join(states))
 
 
-def _lines_of(end: RankEnd | None) -> str:
-    return "" if end is None else "\n".join(end.last_lines)
-
-
-def last_lines(text: str, limit: int) -> tuple[str, ...]:
-    """Return the last lines of `text`, none too long, within `limit` characters."""
-    lines = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in text.split("\n")]
-    kept = [line for line in lines if line.strip()]
-    return tuple(bounded("\n".join(kept), limit, OMITTED).split("\n")) if kept else ()
+def last_lines(end: RankEnd | None, limit: int, hide: Callable[[str], str]) -> tuple[str, ...]:
+    """Return the last lines of a rank, masked and then cut: none too long, and within `limit` characters."""
+    lines = () if end is None else hide("\n".join(end.last_lines)).split("\n")
+    tail = TextTail(limit)
+    tail.add("\n".join(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in lines))
+    return tuple(line for line in tail.text.split("\n") if line.strip())

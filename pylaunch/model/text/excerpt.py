@@ -1,8 +1,6 @@
-"""The beginning and the end of a text that arrives in pieces, within a bound. Pure."""
+"""The end of a text that arrives in pieces, within a bound. Pure."""
 
 from collections import deque
-
-_PROBE = 256
 
 
 class TextTail:
@@ -37,29 +35,3 @@ class TextTail:
             newline = text.find("\n")
             text = text[newline + 1 :] if 0 <= newline < len(text) - 1 else text
         return text
-
-
-def first_part(text: str, limit: int) -> str:
-    """Return the first `limit` characters of `text`, up to the end of a line where one ends there."""
-    part = text[:limit]
-    if len(part) < len(text) and (newline := part.rfind("\n")) >= 0:
-        return part[: newline + 1]
-    return part
-
-
-def rejoined(head: str, tail: str, mark: str) -> str:
-    """Return `head`, `mark` on a line of its own, and `tail`; without `mark` where the tail begins within the head."""
-    probe = tail[:_PROBE]
-    if len(probe) == _PROBE and head.count(probe) == 1 and tail.startswith(head[head.index(probe) :]):
-        return head[: head.index(probe)] + tail
-    between = "" if head.endswith("\n") or not head else "\n"
-    return f"{head}{between}{mark}\n{tail}"
-
-
-def bounded(text: str, limit: int, mark: str) -> str:
-    """Return `text`, or its first quarter and its end within `limit` characters, with `mark` between them."""
-    if len(text) <= limit:
-        return text
-    tail = TextTail(limit - limit // 4)
-    tail.add(text)
-    return rejoined(first_part(text, limit // 4), tail.text, mark)
