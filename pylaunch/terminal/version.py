@@ -10,7 +10,7 @@ from pylaunch import __version__
 from pylaunch.store.files import cache_directory, state_directory
 from pylaunch.transport.connections import client_version
 
-PACKAGES = ("ansible-core", "ansible-runner", "click", "jinja2", "msgspec", "rich", "uv")
+PACKAGES = ("ansible-core", "ansible-runner", "click", "jinja2", "msgspec", "paramiko", "rich", "uv")
 """Distributions whose version can explain a bug."""
 
 

@@ -3,8 +3,9 @@
 offer = scan(cluster)                 asks every host for its key; trusts none
 accept(offer.acceptable(…), …)        writes those that the person agreed to
 
-OpenSSH's configuration decides how a host is reached. OpenSSH itself exchanges keys with it, and writes the key of the
-host into a file of its own: no key of the user is offered and no command runs.
+OpenSSH's configuration decides address and port of a host (`ssh -G`). paramiko asks servers that this machine reaches
+directly, many at a time in one process; OpenSSH itself asks those behind a jump host or a ProxyCommand. Only the key
+exchange takes place: no user name is sent and no command runs.
 
 `keys_for` and `write_known_hosts` read and replace the keys of a host in known_hosts files; other lines stay.
 """
@@ -12,12 +13,16 @@ host into a file of its own: no key of the user is offered and no command runs.
 import base64
 import hashlib
 import hmac
+import logging
 import os
+import socket
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+import paramiko
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
@@ -220,6 +225,8 @@ def fetched(hosts: Sequence[Host], known: Known) -> list[OfferedKey | Silent]:
 
     A key type that is already known is preferred, so that the keys can be compared; the default is Ed25519.
     """
+    # paramiko logs what it also raises, to stderr where no handler is set.
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
     def ask(host: Host) -> OfferedKey | Silent:
         with AWAITED.hosts([host.name], ANSWER_TIMEOUT_S):
@@ -236,13 +243,38 @@ def _ask(host: Host, known: Known) -> OfferedKey | Silent:
             return Silent(host.name, explain_failure(host, asked.stderr).reason)
         route = Route.parse(asked.stdout)
         before = tuple(known(route.place))
-        key = _shown_key(host, route, [key.kind for key in before])
-    except PylaunchError as error:
-        return Silent(host.name, error.message, error.hint or Silent.hint)
+        kinds = [key.kind for key in before]
+        key = _through_openssh(host, route, kinds) if route.proxied else _directly(route, kinds)
+    except (OSError, EOFError, ValueError, paramiko.SSHException, PylaunchError) as error:
+        # ValueError: no domain name, or an answer that paramiko cannot decode.
+        reason = getattr(error, "strerror", None) or str(error) or "the server closed the connection"
+        return Silent(host.name, f"{host.address}: {reason}", getattr(error, "hint", None) or Silent.hint)
     return OfferedKey(host.name, key, before)
 
 
-def _shown_key(host: Host, route: Route, kinds: Sequence[str]) -> HostKey:
+def _directly(route: Route, kinds: Sequence[str]) -> HostKey:
+    with socket.create_connection((route.address, route.port), timeout=ANSWER_TIMEOUT_S) as connection:
+        transport = paramiko.Transport(connection)
+        try:
+            security = transport.get_security_options()
+            offered = security.key_types
+            security.key_types = tuple(dict.fromkeys([*(a for a in _algorithms(kinds) if a in offered), *offered]))
+            key = shown_key(transport, ANSWER_TIMEOUT_S)
+        finally:
+            transport.close()
+    return HostKey(route.place, key.get_name(), key.get_base64())
+
+
+def shown_key(transport: paramiko.Transport, within_s: float) -> paramiko.PKey:
+    """Return the host key that a server shows. Raises OSError for a silent server, SSHException for other failures."""
+    transport.banner_timeout = 2 * within_s  # The time limit below ends the wait.
+    transport.start_client(timeout=within_s)
+    if transport.is_active() and not transport.initial_kex_done:
+        raise TimeoutError(f"it accepts connections, and its SSH server says nothing for {within_s:g} s")
+    return transport.get_remote_server_key()
+
+
+def _through_openssh(host: Host, route: Route, kinds: Sequence[str]) -> HostKey:
     """Let OpenSSH write the key to a temporary known_hosts file."""
     with tempfile.TemporaryDirectory(prefix="pylaunch-scan-") as directory:
         note = Path(directory) / "known_hosts"

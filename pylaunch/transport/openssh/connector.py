@@ -85,7 +85,7 @@ class OpenSshConnector(Connector):
 
     def diagnose(self) -> tuple[str, ...]:
         """Check name, route, host key and login, one by one."""
-        from pylaunch.transport.openssh import diagnosis  # noqa: PLC0415 -- only a failure needs it
+        from pylaunch.transport.openssh import diagnosis  # noqa: PLC0415 -- paramiko, used here alone, takes 0.15 s
 
         return diagnosis.diagnose(self.host, self.known_hosts, self.argv(("true",), shared=False))
 

@@ -1,32 +1,34 @@
 """Check each step to a host that OpenSSH failed to reach: name, route, host key, login.
 
-The resolver and a plain TCP connection tell which of the first steps fails; `ssh -v` reports those of the protocol.
+The steps repeat what ssh does with tools that report each of them: the resolver, a plain TCP connection, and paramiko,
+which separates the steps of the protocol.
 """
 
+import logging
 import re
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import paramiko
+
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import host_keys, process
-from pylaunch.transport.host_keys import HostKey, Route
+from pylaunch.transport.host_keys import HostKey, Route, shown_key
 from pylaunch.transport.openssh.sharing import destination
 
 CONNECT_S = 4.0
 ANSWER_S = 8.0
 _ACCEPTED = re.compile(r"^(?:debug1: )?Authenticat(?:ed to|ion succeeded)", re.MULTILINE)
-_SERVER = re.compile(r"^debug1: Remote protocol version \S+, remote software version (.+)$", re.MULTILINE)
-_HOST_KEY = re.compile(r"^debug1: Server host key: (\S+) (\S+)$", re.MULTILINE)
-_METHODS = re.compile(r"^debug1: Authentications that can continue: (\S+)$", re.MULTILINE)
 _OFFERED = re.compile(r"^debug1: Offering public key: (.+)$", re.MULTILINE)
 
 
 def diagnose(host: Host, known_hosts: str | None, login: Argv) -> tuple[str, ...]:
     """Return what each step to `host` finds, in order; `login` is an ssh command with a connection of its own."""
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
     return tuple(_steps(host, known_hosts, login))
 
 
@@ -60,38 +62,35 @@ def _steps(host: Host, project_known_hosts: str | None, login: Argv) -> Iterator
         yield f"tcp: {place}: {error.strerror}"
         return
     yield f"tcp: {place} accepts connections, after {(time.monotonic() - started) * 1000:.1f} ms"
-    connection.close()
-    yield from _protocol(route, project_known_hosts, login)
+    with connection:
+        yield from _protocol(host, route, connection, project_known_hosts, login)
 
 
-def _protocol(route: Route, project_known_hosts: str | None, login: Argv) -> Iterator[str]:
-    """Report the steps of ssh in its own words: it alone knows the user's agent, files and hardware keys."""
-    ssh, *words = login
+def _protocol(
+    host: Host, route: Route, connection: socket.socket, project_known_hosts: str | None, login: Argv
+) -> Iterator[str]:  # fmt: skip
+    transport = paramiko.Transport(connection)
     try:
-        ended = process.run((ssh, "-v", "-o", f"ConnectTimeout={CONNECT_S:.0f}", *words), timeout_s=ANSWER_S)
-    except process.TimedOutError:
-        yield f"login: `true` did not end within {ANSWER_S:g} s"
-        return
-    except PylaunchError:
-        return
-    lines = ended.stderr.splitlines()
-    text = "\n".join(lines)  # ssh ends them with \r\n.
-    server, shown = _SERVER.search(text), _HOST_KEY.search(text)
-    if server is None or shown is None:
-        own = "\n".join(line for line in lines if not line.startswith(("debug1: ", "OpenSSH_")))
-        yield f"protocol: {process.last_line(own, default='the server closed the connection')}"
-        return
-    yield f"server: {server[1].strip()}"
-    known = _known(route, project_known_hosts)
-    if (shown[1], shown[2]) not in {(each.kind, each.fingerprint) for each in known}:
-        yield f"host key: shows {shown[1]} {shown[2]}"
-        yield from (f"host key: known_hosts has {each.kind} {each.fingerprint}" for each in known)
-        return
-    yield f"host key: {shown[1]} {shown[2]}, as in known_hosts"
-    methods = _METHODS.search(text)
-    if methods is not None:
-        yield f"login: the server accepts {methods[1].replace(',', ', ')}"
-    yield from _login(ended, text, takes_keys=methods is None or "publickey" in methods[1])
+        shown = shown_key(transport, ANSWER_S)
+        key = HostKey(route.place, shown.get_name(), shown.get_base64())
+        yield f"server: {transport.remote_version}"
+        known = _known(route, project_known_hosts)
+        if key not in known:
+            yield f"host key: shows {key.kind} {key.fingerprint}"
+            yield from (f"host key: known_hosts has {each.kind} {each.fingerprint}" for each in known)
+            return
+        yield f"host key: {key.kind} {key.fingerprint}, as in known_hosts"
+        user, takes_keys = host.ssh.user or "root", True
+        try:
+            transport.auth_none(user)
+        except paramiko.BadAuthenticationType as error:
+            yield f"login: the server accepts {', '.join(error.allowed_types)}"
+            takes_keys = "publickey" in error.allowed_types
+        yield from _offered(login, takes_keys=takes_keys)
+    except (OSError, EOFError, ValueError, paramiko.SSHException) as error:  # ValueError: text that is no UTF-8.
+        yield f"protocol: {error or 'the server closed the connection'}"
+    finally:
+        transport.close()
 
 
 def _known(route: Route, project_known_hosts: str | None) -> list[HostKey]:
@@ -100,14 +99,23 @@ def _known(route: Route, project_known_hosts: str | None) -> list[HostKey]:
     return [key for file in files for key in host_keys.keys_for(host_keys.read_known_hosts(file), route.place)]
 
 
-def _login(ended: process.Completed, text: str, *, takes_keys: bool) -> Iterator[str]:
+def _offered(login: Argv, *, takes_keys: bool) -> Iterator[str]:
+    """Report the keys that OpenSSH offers, in its words: it alone knows the user's agent, files and hardware keys."""
+    ssh, *words = login
+    try:
+        ended = process.run((ssh, "-v", *words), timeout_s=ANSWER_S)
+    except process.TimedOutError:
+        yield f"login: `true` did not end within {ANSWER_S:g} s"
+        return
+    except PylaunchError:
+        return
     if ended.ok:
         yield "login: works now"
         return
-    if _ACCEPTED.search(text) is not None:
+    if _ACCEPTED.search(ended.stderr) is not None:
         yield f"login: accepted, and the command `true` ended with {process.describe_exit(ended.returncode)}"
         return
-    offered = _OFFERED.findall(text)
+    offered = _OFFERED.findall(ended.stderr)
     yield from (f"login: offered {key}, not accepted" for key in offered)
     if not offered and not takes_keys:
         yield "login: no key was offered: the server accepts none"

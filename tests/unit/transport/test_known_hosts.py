@@ -1,5 +1,8 @@
+import contextlib
+import socket
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from pylaunch.transport.host_keys import (
@@ -8,6 +11,7 @@ from pylaunch.transport.host_keys import (
     public_key,
     replaced,
     server_name,
+    shown_key,
     write_known_hosts,
 )
 
@@ -96,3 +100,13 @@ def test_bytes_that_are_no_text_survive_a_write(tmp_path: Path) -> None:
     write_known_hosts(file, [key("n1")])
 
     assert file.read_bytes().startswith(b"# caf\xe9\n")
+
+
+def test_a_server_that_accepts_connections_and_says_nothing_is_named_as_such() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as connection,
+        contextlib.closing(paramiko.Transport(connection)) as transport,
+        pytest.raises(TimeoutError, match=r"its SSH server says nothing for 0\.2 s"),
+    ):
+        shown_key(transport, 0.2)
