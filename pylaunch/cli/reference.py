@@ -13,7 +13,7 @@ import yaml
 from pylaunch.checks.check import Check
 from pylaunch.checks.suite import CHECKS
 from pylaunch.cli.commands.run.start import OPTIONS
-from pylaunch.store.content import content_directory, signatures
+from pylaunch.store.content import content_directory, signature_sources, signatures
 from pylaunch.terminal.option import Group, InJobFile, Option
 from pylaunch.verdict.causes.cause_kinds import KINDS
 from pylaunch.verdict.causes.xid import XIDS
@@ -56,10 +56,11 @@ def _cause(each: CauseClass) -> str:
 def _text(each: Signature) -> str:
     named = [cause.id for cause in (each.cause, *each.also) if cause is not None]
     leads = f", {'' if each.also else 'usually '}{' or '.join(named)}" if named else ""
-    sources = " ".join(f"[{number}]({source})" for number, source in enumerate(each.sources, 1))
-    apart = f"Look-alikes: {each.apart}.\n\n" if each.apart else ""
+    origin = signature_sources()[each.id]
+    sources = " ".join(f"[{number}]({source})" for number, source in enumerate(origin.sources, 1))
+    apart = f"Look-alikes: {origin.apart}.\n\n" if origin.apart else ""
     means = f"{each.means} ({each.role.value}{leads})."
-    return f"### {each.id}\n\n{means}\n\n    {each.example}\n\n{apart}Sources: {sources}\n"
+    return f"### {each.id}\n\n{means}\n\n    {origin.example}\n\n{apart}Sources: {sources}\n"
 
 
 def _kinds() -> str:

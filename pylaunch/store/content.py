@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pylaunch
 from pylaunch.errors import PylaunchError
-from pylaunch.verdict.logs.signature import SignatureCatalogue, parse_catalogue
+from pylaunch.verdict.logs.signature import SignatureCatalogue, SignatureSource, parse_catalogue, parse_sources
 
 
 def content_directory() -> Path:
@@ -47,3 +47,10 @@ def signatures() -> SignatureCatalogue:
     folder = resources.files("pylaunch.verdict") / "signatures"
     files = [each for each in folder.iterdir() if each.name.endswith(".toml")]
     return parse_catalogue({each.name.removesuffix(".toml"): each.read_text(encoding="utf-8") for each in files})
+
+
+@cache
+def signature_sources() -> dict[str, SignatureSource]:
+    """Return examples and sources of the signatures by their ids, which no verdict needs."""
+    file = resources.files("pylaunch.verdict") / "signature_sources.toml"
+    return parse_sources(file.read_text(encoding="utf-8"))

@@ -1,23 +1,34 @@
 """Texts that may be the cause, joined and put in order: by time or line where these can be compared. Pure."""
 
 from collections.abc import Iterable
+from enum import IntEnum
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.clue import Clue
 from pylaunch.verdict.logs.facts import is_before
 from pylaunch.verdict.logs.line import LogTime
-from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 
 MOST_RANKED = 40
 _RANKS_OF = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 
 
+class Order(IntEnum):
+    """Order of what may be the cause: the least counts first."""
+
+    KNOWN = 0
+    RAISED = 1
+    KILLED = 2
+    VICTIM = 3
+    REPORT = 4
+
+
 @dataclass(eq=False)
 class Candidate:
     match: LogMatch
     reading: Clue
-    tier: int
+    order: Order
     others: list[LogMatch] = field(default_factory=list)
     """Further matches of the same cause."""
 
@@ -62,8 +73,8 @@ def merged(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def in_time(candidates: list[Candidate]) -> list[Candidate]:
-    """Sort by time where times or lines can be compared, else by tier and confidence."""
-    left = sorted(candidates, key=lambda each: (each.tier, _RANKS_OF[each.reading.confidence]))[:MOST_RANKED]
+    """Sort by time where times or lines can be compared, else by order and confidence."""
+    left = sorted(candidates, key=lambda each: (each.order, _RANKS_OF[each.reading.confidence]))[:MOST_RANKED]
     at = {each: _first(each) for each in left}
     ranked: list[Candidate] = []
     while left:

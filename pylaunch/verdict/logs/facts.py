@@ -11,7 +11,7 @@ from functools import cached_property
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.line import LogTime, Origin
-from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
+from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.traceback import LONGEST_REACH, ExceptionUnit, continues, is_handled, lines_inside
 from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, LAUNCHER, RankEnds, rank_ends
@@ -127,10 +127,7 @@ class LogFacts:
         return {scan.file: lines_inside(scan.exceptions) for scan in self.scans}
 
     def is_handled(self, file: str, line: int) -> bool:
-        """Return True if a logger printed the exception of a line as a warning, and its process continued.
-
-        Or if all ranks that the log shows continued after an exception whose rank it does not show.
-        """
+        """Return True if a logger printed the exception of a line as a warning, and its process continued."""
         units = self._handled.get(file, [])
         at = bisect_right(units, (line, line + LONGEST_REACH))
         return any(first <= line <= last for first, last in units[max(0, at - 8) : at])
@@ -144,29 +141,17 @@ class LogFacts:
         is_later = last is not None and last.line > match.line
         return is_later and continues(match.text) and not self.is_in_exception(match.file, match.line)
 
-    def is_survived_by_all(self, match: LogMatch | KeptLine) -> bool:
-        """Return True for an exception without its rank after which all ranks of the log continued."""
-        is_raised = match.origin.rank is None and _RAISED.match(match.text) is not None
-        return is_raised and match.line in self.spans_of_all[match.file]
-
-    @cached_property
-    def spans_of_all(self) -> dict[str, range]:
-        """Lines that all ranks of a log survived, by file."""
-        return {scan.file: _span_of_all(scan) for scan in self.scans}
-
     @cached_property
     def _handled(self) -> dict[str, list[tuple[int, int]]]:
         found: dict[str, list[tuple[int, int]]] = {}
         for scan in self.scans:
-            span, logged = self.spans_of_all[scan.file], self._survived_logs(scan)
+            logged = self._survived_logs(scan)
             units = []
             for unit in scan.exceptions:
                 last = scan.last.get(unit.origin)
                 is_of_one = unit.origin.rank is not None or len(scan.ranks) < 2
                 is_later = last is not None and last.line > unit.last and not _AT_EXIT.match(last.text)
-                continues = is_handled(unit) and is_of_one and is_later
-                continues = continues or unit.line in logged
-                if continues or (unit.origin.rank is None and unit.line in span and unit.last in span):
+                if (is_handled(unit) and is_of_one and is_later) or unit.line in logged:
                     units.append((unit.line, unit.last))
             found[scan.file] = sorted(units)
         return found
@@ -233,29 +218,6 @@ class LogFacts:
         """Lines with progress of all processes, by file."""
         return {scan.file: sorted(itertools.chain(*scan.progress.values())) for scan in self.scans}
 
-    @cached_property
-    def shows_hub(self) -> bool:
-        """True if an exception is about a service on the Internet."""
-        texts = (raised.text for scan in self.scans for unit in scan.exceptions for raised in unit.chain)
-        return any(_HUBS.search(text) for text in texts)
-
-    @cached_property
-    def nccl_versions(self) -> dict[str, set[str]]:
-        """Versions of NCCL by the CUDA that they are for; "" where a rank reports its own."""
-        found: dict[str, set[str]] = defaultdict(set)
-        for match in self.of("nccl-version"):
-            wheels = _WHEEL.findall(match.text)
-            for cuda, version in wheels:
-                found[cuda].add(version)
-            if "version" in match.groups and not wheels:
-                found[""].add(match.groups["version"])
-        return found
-
-    @property
-    def has_two_nccl_versions(self) -> bool:
-        """True if ranks or nodes report different versions for the same CUDA."""
-        return any(len(versions) > 1 for versions in self.nccl_versions.values())
-
     @property
     def made_progress(self) -> bool:
         """True if steps, epochs or losses were printed."""
@@ -283,27 +245,9 @@ class LogFacts:
         return collective_timeouts(self.matches, self.scans)
 
 
-def _span_of_all(scan: LogScan) -> range:
-    """Return the lines before and after which ranks of a log print, if all, at least two, have plain last lines.
-
-    Without a rank before them, what follows may be buffers that are flushed at the exit.
-    """
-    is_inside = lines_inside(scan.exceptions)
-    symptoms = {match.line for match in scan.matches if match.signature.role is Role.SYMPTOM}
-    ends = {origin.rank: each for origin, each in scan.last.items() if origin.rank is not None}
-    lasts = ends.values()
-    is_plain = not any(each.line in symptoms or is_inside(each.line) or _AT_EXIT.match(each.text) for each in lasts)
-    before = [lines[0] for origin, lines in scan.progress.items() if origin.rank is not None]
-    before += [match.line for match in scan.matches if match.origin.rank is not None][:1]
-    if len(ends) < 2 or not is_plain or not before or not scan.ranks <= ends.keys():
-        return range(0)
-    return range(min(before) + 1, min(each.line for each in lasts))
-
-
 _AT_EXIT = re.compile(r"\[?[WEF]\d{4} |Exception ignored")
 """Lines that native code, or Python itself, prints when a process ends."""
 
-_HUBS = re.compile(r"huggingface|\bhf\.co|github|pypi|googleapis|amazonaws|wandb|modelscope|kaggle|pytorch\.org")
 SOON = 10
 """Lines after an exception that a logger printed among which the failure that it caused is reported."""
 
@@ -313,9 +257,7 @@ _FAILS = re.compile(
 )
 """Words at the end of a log that report a failure."""
 
-_RAISED = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception)\b")
 _LOOPBACK = re.compile(r"size=(\d{1,7}), local=\[127\.")
-_WHEEL = re.compile(r"nvidia-nccl-cu(\d{2})==(\d{1,2}\.\d{1,3}\.\d{1,3})")
 _SIGNALS = {"elastic-sigsegv", "elastic-sigbus", "elastic-sigkill", "slurm-task-killed"}
 _EXIT_CODES = {"elastic-exitcode", "ds-returncode", "slurm-task-exit", "mpi-abort", "elastic-sigabrt"}
 

@@ -1,9 +1,13 @@
 """Rank the causes whose texts signatures know: roots before symptoms, the earliest first, or nobody. Pure.
 
-1. A root counts where its log ends after it or fails soon after; a program that continued survived it.
-2. A warning counts where a failure that it can explain follows, or where the log ends with it.
-3. Symptoms are read across all ranks only if no root is left: the rank that is silent, behind or different.
-4. Reports of an end alone (exit codes, SIGKILL, wrappers) are no cause: the verdict abstains and asks.
+One ordered decision (`Order`); within one of its steps the earliest text is first, where times or lines show it:
+
+1. A root that a signature knows, where its log ends after it or fails soon after; a program that continued survived it.
+   A warning, where a failure that it can explain follows, or where the log ends with it.
+2. An exception that no signature explains: it ended its process, and its cause is asked of the words of the log.
+3. A kill or a crash: a fact whose reason is elsewhere.
+4. Victims, read across all ranks: the rank that is silent, behind or different, or nobody.
+5. Reports of an end alone (exit codes, wrappers): no cause; the verdict abstains and asks.
 """
 
 from __future__ import annotations
@@ -15,18 +19,16 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.verdict.logs.candidates import Candidate, in_time, latest, merged, position
+from pylaunch.verdict.logs.candidates import Candidate, Order, in_time, latest, merged, position
+from pylaunch.verdict.logs.clue import Clue, default
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
-from pylaunch.verdict.logs.reading import read
-from pylaunch.verdict.logs.readings.clue import Clue, default
-from pylaunch.verdict.logs.readings.gpu_memory import read_gpu_memory
+from pylaunch.verdict.logs.readings import read
 from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import ExceptionUnit
 from pylaunch.verdict.logs.uncaught import exception_match, raised_by_program
 from pylaunch.verdict.logs.victims.launcher_exits import ANY_LEVEL, EXITS, STOPS, read_exit
-from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS
 from pylaunch.verdict.logs.victims.silent import read_silent, with_rank
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 from pylaunch.verdict.logs.victims.waiting import read_waiting
@@ -49,27 +51,19 @@ _KNOWN_ROLES = (Role.BENIGN, Role.WARNING, Role.ROOT, Role.WRAPPER, Role.SYMPTOM
 _OF_A_START = ("start", "network")
 """Pages whose warnings are about a start alone."""
 
-_WAITS = ("rank-missing", "coordinator-unreachable", "launch-skew")
-"""Causes of ranks that wait for others at a start."""
-
-_AT_START = ("import-path", "script-arguments", "package-mismatch", "library-mismatch", "config-syntax", "env-missing")
-"""Causes that end a process before it waits for others."""
-
 _BLAMELESS = (
     "start", "network", "infiniband", "nccl", "collectives", "jax", "ssh", "containers", "frameworks", "mpi",
     "placement", "slurm",
 )  # fmt: skip
 """Pages whose signatures name nobody: the rank that prints the line may be a victim, or one of many with this fault."""
 
-MISSING = "file-notfound"
-"""Signature of a file that an earlier error may not have made."""
-
+UNEXPLAINED = "unexplained"
 STOPPED = "stopped-from-outside"
 NO_RETURN = ("pool-broken", "shell-end")
 """Signatures of a pool whose tasks all fail from then on, and of the end of a launcher: what follows is no progress."""
 
 ABSTAINING = (
-    "killed", "native-crash", "unexplained", "nccl-unexplained", "nccl-waits", "gpu-unexplained", "peer-lost",
+    "killed", "native-crash", UNEXPLAINED, "nccl-unexplained", "nccl-waits", "gpu-unexplained", "peer-lost",
     "rank-absent", "stopped-from-outside", "dataloader-worker",
 )  # fmt: skip
 """Classes without a cause: their verdict asks a question. A crash or a kill is a fact, and its reason is elsewhere."""
@@ -131,6 +125,9 @@ class TextVerdict:
     roles: Mapping[tuple[str, int], Role]
     """Roles of the lines that signatures know, by file and number."""
 
+    against: frozenset[str] = frozenset()
+    """Classes that a fact of the logs excludes."""
+
     @property
     def causes(self) -> tuple[LogCause, ...]:
         """Return all causes, the most likely first."""
@@ -177,43 +174,37 @@ class _Judge:
         every = self._facts.matches
         matches = [each for each in every if each.signature.id in ANY_LEVEL or not _INFORMS.search(each.text[:HEAD])]
         self._standing = {each.signature.id for each in matches if not self._survives(each)}
-        exceptions = [each for scan in self._facts.scans for each in self._unexplained(scan)]
         readings = [(match, self._read(match)) for match in matches]
-        roots = [Candidate(match, reading, 0) for match, reading in readings if _role(match, reading) is Role.ROOT]
-        readings += (uncaught := [exception_match(self._catalogue, unit) for unit in exceptions])
-        roots = self._specific(roots) + [Candidate(*each, 1) for each in uncaught if _role(*each) is Role.ROOT]
-        symptoms = [Candidate(*each, 4) for each in readings if _role(*each) is Role.SYMPTOM]
-        wrappers = [Candidate(*each, 5) for each in readings if _role(*each) is Role.WRAPPER]
-        warnings = [Candidate(*each, 0) for each in readings if _role(*each) is Role.WARNING]
-        reports = [each for each in symptoms + wrappers if self._is_fatal(each) and not self._is_survived(each)]
-        fatal = self._without_waits(self._fatal(roots, reports))
+        uncaught = [
+            exception_match(self._catalogue, each) for scan in self._facts.scans for each in self._unexplained(scan)
+        ]
+
+        def of(role: Role, order: Order, found: Iterable[tuple[LogMatch, Clue]]) -> list[Candidate]:
+            return [Candidate(*each, order) for each in found if _role(*each) is role]
+
+        roots = self._specific(of(Role.ROOT, Order.KNOWN, readings)) + of(Role.ROOT, Order.RAISED, uncaught)
+        readings += uncaught
+        reports = of(Role.SYMPTOM, Order.VICTIM, readings) + of(Role.WRAPPER, Order.REPORT, readings)
+        reports = [each for each in reports if self._is_fatal(each) and not self._is_survived(each)]
+        fatal = self._fatal(roots, reports)
         failed = dict.fromkeys((*(each for each in fatal if self._is_fatal(each)), *reports))
         last = latest(failed)
-        fatal += [_moderate(each) for each in warnings if self._explains(each, last)]
-        missing = [each for each in fatal if each.match.signature.id == MISSING]
+        fatal += [_moderate(each) for each in of(Role.WARNING, Order.KNOWN, readings) if self._explains(each, last)]
         for each in fatal:
-            is_before_all = missing and all(is_before(position(each.match), position(other.match)) for other in missing)
-            each.tier = 0 if is_before_all else each.tier
-            each.tier = 3 if each.reading.cause in ("killed", "native-crash") else each.tier
-        ranked = in_time(merged(fatal))
-        ranked = sorted(ranked, key=lambda each: not _decides(each, ranked[0]))
-        if ranked and ranked[0].tier == 1 and ranked[0].reading.cause == "unexplained":
-            ranked = sorted(ranked, key=lambda each: each.reading.cause == "unexplained")
-        if not ranked:
-            ranked = self._of_symptoms([each for each in symptoms if each in failed])
-        elif all(each.tier == 1 and ABOUT_OTHERS.search(each.match.text) for each in ranked):
-            ranked = self._of_one_behind(ranked) or ranked
-        if not ranked:
-            ranked = merged([each for each in wrappers if each in failed])[:1]
+            each.order = Order.KILLED if each.reading.cause in ("killed", "native-crash") else each.order
+        ranked = sorted(in_time(merged(fatal)), key=lambda each: each.reading.cause == UNEXPLAINED)
+        ranked = ranked or self._of_victims([each for each in reports if each.order is Order.VICTIM])
+        ranked = ranked or merged(reports)[:1]
         for each in ranked[1:]:
             self._reject(each, f"later than, or a consequence of: {ranked[0].match.signature.means.lower()}")
-        if ranked and ranked[0].tier < 4:
-            for each in merged([each for each in symptoms + wrappers if each in failed]):
+        if ranked and ranked[0].order < Order.VICTIM:
+            for each in merged(reports):
                 self._reject(each, "a symptom or a report of the end")
-        known = tuple(self._cause(each) for each in ranked if each.tier == 0)
-        rest = tuple(self._cause(each) for each in ranked if each.tier > 0)
-        victims = tuple(each.match for each in failed if each.tier == 4)
-        return TextVerdict(known, rest, tuple(self._rejected), bool(failed), victims, self._known_lines(readings))
+        known = tuple(self._cause(each) for each in ranked if each.order is Order.KNOWN)
+        rest = tuple(self._cause(each) for each in ranked if each.order is not Order.KNOWN)
+        victims = tuple(each.match for each in failed if each.order is Order.VICTIM)
+        roles = self._known_lines(readings)
+        return TextVerdict(known, rest, tuple(self._rejected), bool(failed), victims, roles, frozenset(self._against))
 
     def _known_lines(self, readings: Iterable[tuple[LogMatch, Clue]]) -> dict[tuple[str, int], Role]:
         """Return the roles of the lines that signatures know."""
@@ -229,8 +220,7 @@ class _Judge:
             return replace(default(match, Confidence.LOW), role=Role.SYMPTOM)
         if match.signature.id in (*EXITS, STOPS):
             return self._weigh(match, read_exit(match, self._facts))
-        reader = read_gpu_memory if match.signature.id == "cuda-oom" else read
-        clue = reader(match, self._facts)
+        clue = read(match, self._facts)
         return self._without_excluded(match, self._weigh(match, with_rank(clue, self._facts.ends, match)))
 
     def _without_excluded(self, match: LogMatch, clue: Clue) -> Clue:
@@ -240,7 +230,7 @@ class _Judge:
         why = f"against it: {visible_line(self._against[clue.cause].text.strip())[:HEAD]}"
         if left := [each for each in clue.also if each not in self._against]:
             return replace(clue, cause=left[0], text=match.signature.means, also=tuple(left[1:]), because=why)
-        self._reject(Candidate(match, clue, 0), why)
+        self._reject(Candidate(match, clue, Order.KNOWN), why)
         return replace(clue, role=Role.CONTEXT)
 
     def _fatal(self, roots: list[Candidate], reports: list[Candidate]) -> list[Candidate]:
@@ -264,26 +254,6 @@ class _Judge:
             if each in survived:
                 self._reject(each, "the process made progress after it")
         return fatal
-
-    def _without_waits(self, fatal: list[Candidate]) -> list[Candidate]:
-        """Drop waits at a start, for a process that printed an error of its own and may have done so before."""
-        own = [
-            each
-            for each in fatal
-            if each.reading.cause not in (*_WAITS, *ABSTAINING)
-            and self._is_exception(each)
-            and not ABOUT_OTHERS.search(each.match.text)
-        ]
-        left = []
-        for each in fatal:
-            if each.reading.cause in _WAITS and any(
-                one.reading.cause in _AT_START or not is_before(position(each.match), position(one.match))
-                for one in own
-            ):
-                self._reject(each, "a wait for a process that failed")
-            else:
-                left.append(each)
-        return left
 
     def _is_exception(self, candidate: Candidate) -> bool:
         return self._facts.is_in_exception(candidate.match.file, candidate.match.line)
@@ -310,7 +280,7 @@ class _Judge:
 
     def _counts(self, candidate: Candidate) -> bool:
         match = candidate.match
-        is_warned = _WARNED.search(match.text) and not _WARNED.search(match.signature.example)
+        is_warned = _WARNED.search(match.text) and not _WARNED.search(match.signature.expression)
         if is_warned or self._is_handled(match):
             self._reject(candidate, "the program logged it as a warning and continued")
             return False
@@ -323,7 +293,7 @@ class _Judge:
 
     def _is_handled(self, match: LogMatch) -> bool:
         facts = self._facts
-        is_over = facts.ends.ended_after(match) or facts.is_survived_by_all(match) or facts.is_continued(match)
+        is_over = facts.ends.ended_after(match) or facts.is_continued(match)
         return is_over or facts.is_handled(match.file, match.line)
 
     def _explains(self, warning: Candidate, latest: Mapping[str, Sequence[LogMatch]]) -> bool:
@@ -350,7 +320,7 @@ class _Judge:
         self._reject(warning, "a warning that no failure follows")
         return False
 
-    def _of_symptoms(self, symptoms: list[Candidate]) -> list[Candidate]:
+    def _of_victims(self, symptoms: list[Candidate]) -> list[Candidate]:
         """Return the rank behind the victims; else read time-outs across ranks; else return the first symptom."""
         if found := self._of_one_behind(symptoms):
             return found
@@ -370,7 +340,7 @@ class _Judge:
             return []
         first = next((each for each in victims if each.match.origin.rank in clue.ranks), victims[0])
         others = [each.match for each in victims if each is not first]
-        return [replace(first, reading=self._weigh(first.match, clue), others=others, tier=4)]
+        return [replace(first, reading=self._weigh(first.match, clue), others=others, order=Order.VICTIM)]
 
     def _unexplained(self, scan: LogScan) -> list[ExceptionUnit]:
         """Return the exceptions that no signature explains and that are no wrappers."""
@@ -422,12 +392,6 @@ def cause_of(
 def classes(catalogue: SignatureCatalogue, clue: Clue) -> tuple[CauseClass, ...]:
     """Return the other classes that the text of a clue admits."""
     return tuple(catalogue.causes[each] for each in clue.also if each != clue.cause)
-
-
-def _decides(candidate: Candidate, first: Candidate) -> bool:
-    """Return True for the text that shows on the same line which of the several causes of the first one it is."""
-    is_same = (candidate.match.file, candidate.match.line) == (first.match.file, first.match.line)
-    return is_same and not candidate.reading.also and candidate.reading.cause in first.reading.also
 
 
 def _role(match: LogMatch, reading: Clue) -> Role:

@@ -68,6 +68,21 @@ class CauseClass:
 
 
 @dataclass(frozen=True)
+class TextCase:
+    """Other cause that words in a text show."""
+
+    has: re.Pattern[str]
+    """Words of the text, or of the lines that belong to it."""
+
+    cause: CauseClass
+    means: str
+    confidence: Confidence
+    also: tuple[CauseClass, ...]
+    role: Role | None
+    """Role where it is another one than the signature's."""
+
+
+@dataclass(frozen=True)
 class Signature:
     """Pattern of a text that programs print at a failure, with the usual cause of that text."""
 
@@ -82,8 +97,6 @@ class Signature:
     """Literals: the first line of each match contains one."""
 
     expression: str
-    example: str
-    sources: tuple[str, ...]
     explains: tuple[str, ...] | None = None
     """For a warning: signatures that it can be the cause of; None for any; () for none but the end of a log."""
 
@@ -99,9 +112,6 @@ class Signature:
     confidence: Confidence = Confidence.HIGH
     """Confidence in the cause where nothing but this text supports it."""
 
-    apart: str = ""
-    """Look-alikes of the cause, and how to distinguish them."""
-
     also: tuple[CauseClass, ...] = ()
     """Other classes that print the same text: the text alone does not show which of them it is."""
 
@@ -112,10 +122,23 @@ class Signature:
     """Forms of what the text is about, such as "{host} port {port}", with groups of the expression; the first counts
     whose groups are all in the text."""
 
+    cases: tuple[TextCase, ...] = ()
+    """Other causes by words of the text; the first whose words are there counts."""
+
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """Compiled expression."""
         return re.compile(self.expression, re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class SignatureSource:
+    """Origin of a signature, for the documentation."""
+
+    example: str
+    sources: tuple[str, ...]
+    apart: str = ""
+    """Look-alikes of the cause, and how to distinguish them."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +158,10 @@ class SignatureCatalogue:
         return sorted({each.page for each in self.causes.values()})
 
 
-_REQUIRED = {"role", "means", "anchors", "pattern", "example", "sources"}
-_OPTIONAL = {"against", "also", "apart", "cause", "confidence", "explains", "generic", "spans", "shows", "yields_to"}
+_REQUIRED = {"role", "means", "anchors", "pattern"}
+_OPTIONAL = {
+    "against", "also", "cases", "cause", "confidence", "explains", "generic", "spans", "shows", "yields_to",
+}  # fmt: skip
 _OF_A_CAUSE = {"page", "kind", "title", "sure", "check", "fix"}
 
 
@@ -156,6 +181,15 @@ def parse_catalogue(texts: Mapping[str, str]) -> SignatureCatalogue:
         if unknown := {*(each.explains or ()), *each.yields_to} - set(signatures):
             raise ValueError(f"signature {each.id} names unknown signatures: {', '.join(sorted(unknown))}")
     return SignatureCatalogue(causes, signatures)
+
+
+def parse_sources(text: str) -> dict[str, SignatureSource]:
+    """Parse where the texts of signatures are from, by id. Raises ValueError for content that is not as documented."""
+    found = {}
+    for key, entry in tomllib.loads(text).items():
+        apart = _text(key, entry["apart"]) if "apart" in entry else ""
+        found[key] = SignatureSource(_text(key, entry.get("example")), _texts(key, entry.get("sources")), apart)
+    return found
 
 
 def _cause(key: str, entry: Mapping[str, object]) -> CauseClass:
@@ -191,17 +225,31 @@ def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping
         means=_text(key, entry["means"]),
         anchors=_texts(key, entry["anchors"]),
         expression=_text(key, entry["pattern"]),
-        example=_text(key, entry["example"]),
-        sources=_texts(key, entry["sources"]),
         explains=_texts(key, entry["explains"]) if "explains" in entry else None,
         yields_to=_texts(key, entry.get("yields_to", [])),
         generic=entry.get("generic") is True,
         spans=entry.get("spans") is True,
         confidence=Confidence(entry.get("confidence", (Confidence.MEDIUM if also else Confidence.HIGH).value)),
-        apart=_text(key, entry["apart"]) if "apart" in entry else "",
         also=tuple(causes[each] for each in also),
         against=against,
         shows=_texts(key, entry.get("shows", [])),
+        cases=tuple(_case(key, each, causes) for each in _tables(key, entry.get("cases", []))),
+    )
+
+
+def _case(key: str, entry: Mapping[str, object], causes: Mapping[str, CauseClass]) -> TextCase:
+    if unknown := set(entry) - {"has", "cause", "means", "confidence", "also", "role"}:
+        raise ValueError(f"signature {key} has a case with unknown keys: {', '.join(sorted(unknown))}")
+    also, cause = _texts(key, entry.get("also", [])), _text(key, entry.get("cause"))
+    if unknown := {cause, *also} - set(causes):
+        raise ValueError(f"signature {key}: unknown causes {', '.join(sorted(unknown))}")
+    return TextCase(
+        has=re.compile(_text(key, entry.get("has"))),
+        cause=causes[cause],
+        means=_text(key, entry.get("means")),
+        confidence=Confidence(entry.get("confidence", Confidence.MEDIUM.value)),
+        also=tuple(causes[each] for each in also),
+        role=Role(entry["role"]) if "role" in entry else None,
     )
 
 
@@ -214,6 +262,12 @@ def _text(key: str, value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"{key}: {value!r} is not a text")
     return value
+
+
+def _tables(key: str, value: object) -> tuple[Mapping[str, object], ...]:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise ValueError(f"{key}: {value!r} is not a list of tables")
+    return tuple(value)
 
 
 def _texts(key: str, value: object) -> tuple[str, ...]:

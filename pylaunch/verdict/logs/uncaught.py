@@ -7,7 +7,7 @@ import re
 
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.verdict.logs.readings.clue import Clue
+from pylaunch.verdict.logs.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import CUT, LOOKED_UP, ExceptionUnit, RaisedException, is_of_library
@@ -73,7 +73,7 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
     if raised.type == CUT:
         raised = replace(raised, message="the log ends before it; the last frame is its place")
     place = f" ({raised.place})" if raised.place else ""
-    signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "", "", ())
+    signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "")
     match = LogMatch(signature, unit.origin, unit.time, unit.file, raised.line, raised.text, {}, unit)
     return match, Clue(cause, f"{raised.text[:300]}{place}", confidence)
 

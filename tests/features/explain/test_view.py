@@ -95,7 +95,7 @@ def test_a_text_with_several_causes_names_them_together_with_the_question_of_eac
     show(explained, verbose=False)
     lines = capsys.readouterr().out.splitlines()
     names = ("start-failed/coordinator-unreachable", "start-failed/launch-skew", "path-blocked/firewall-port")
-    assert lines[0].startswith(f"several causes: {' or '.join(names)}: a process could not register")
+    assert lines[0].startswith(f"several causes: {' or '.join(names)}: A process could not register")
     for name in names:
         cause = signatures().causes[name.partition("/")[2]]
         assert f"  {name}: {cause.title}. {cause.sure} {cause.check}" in lines

@@ -10,9 +10,9 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.indications.indicated import indication_lines, naming
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.clue import Clue
 from pylaunch.verdict.logs.evidence import EvidenceLine
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.readings.clue import Clue
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from pylaunch.features.explain.judgement.course import continued
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_weight
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
+from pylaunch.verdict.logs.clue import Clue, default
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import WAITING
 from pylaunch.verdict.logs.line import Origin
-from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
 

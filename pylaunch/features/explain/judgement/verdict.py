@@ -35,6 +35,7 @@ from pylaunch.verdict.logs.judgement import (
     EVIDENCE_LINES,
     LONGEST_TEXT,
     STOPPED,
+    UNEXPLAINED,
     LogCause,
     RejectedText,
     TextVerdict,
@@ -54,8 +55,6 @@ WORDS = "words"
 OF_VICTIMS = ("peer-lost", "rank-absent", "nccl-waits", "stopped-from-outside")
 """Classes of processes that something outside of them ended."""
 
-UNEXPLAINED = "unexplained"
-"""Class of an error whose cause its text does not show."""
 
 CONTINUED = 2
 """Lines after an error that its message may have."""
@@ -135,7 +134,8 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan], words: W
         has_failed = error is not None
     survived = tuple(evidence_of(each) for each in lines.survived)
     verdict = LogVerdict(causes, texts.rejected, has_failed, error, survived, _last(scans))
-    return _with_suggestions(verdict, suggested(words, scans), catalogue) if verdict.is_open else verdict
+    likely = suggested(words, scans) if verdict.is_open else ()
+    return _with_suggestions(verdict, [each for each in likely if each.cause not in texts.against], catalogue)
 
 
 def _with_suggestions(verdict: LogVerdict, found: Sequence[Suggestion], catalogue: SignatureCatalogue) -> LogVerdict:

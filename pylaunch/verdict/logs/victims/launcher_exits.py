@@ -2,8 +2,8 @@
 
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.clue import Clue, default
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, SIGNAL_NUMBERS, SIGNALS

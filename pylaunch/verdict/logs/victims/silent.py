@@ -14,8 +14,8 @@ from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.verdict.logs.clue import Clue
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.victims.launcher_exits import STOPS

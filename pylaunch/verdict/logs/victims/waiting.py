@@ -6,8 +6,8 @@ collective than the majority, are behind it, or printed nothing although their o
 
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
+from pylaunch.verdict.logs.clue import Clue
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.victims.timeouts import EARLY_SEQUENCE, CollectiveTimeouts, DeviatingRanks
 
 _WORK = ("data-preparation", "evaluation")

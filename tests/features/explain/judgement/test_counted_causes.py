@@ -8,19 +8,10 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 88
 
 
 OF_TOOLS = {
-    f"{TRACEBACK}    torch.save(state, 'x')\n  File \"/e/site-packages/torch/serialization.py\", line 3, in save\n"
-    "FileNotFoundError: [Errno 2] No such file or directory: '/srv/out/optimizer.pt'": "file-missing checkpoint-race",
     "n1:1:1 [0] p2p.cc:262 NCCL WARN Cuda failure 'peer access is not supported between these devices'": "no-transport",
-    '[rank0]: read\n[rank1]: Traceback (most recent call last):\n[rank1]:   File "/srv/t.py", line 5, in main\n'
-    "[rank1]:     bcast(o)\n[rank1]: AttributeError: Can't get attribute 'Blend' on <module 'plans' from p>": (
-        "model-differs"
-    ),
     "[E1120 21:04:34.46 socket.cpp:957] [c10d] The client socket has timed out after 900s whi": (
         "coordinator-unreachable firewall-port"
     ),
-    "FileNotFoundError: [Errno 2] No such file or directory: '/e/site-packages/orbit/VERSION'": "backend-missing",
-    'Traceback (most recent call last):\n  File "/app/t.py", line 8, in main\n    os.remove(lock)\n'
-    "FileNotFoundError: [Errno 2] No such file or directory: '.lock_n0'": "shared-cache-race program-error",
 }
 
 

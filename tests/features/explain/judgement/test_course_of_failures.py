@@ -2,7 +2,6 @@
 
 import pytest
 
-from pylaunch.model.diagnosis.confidence import Confidence
 from tests.features.explain.judgement.verdicts import first_cause, scanned, verdict_on
 
 
@@ -47,18 +46,6 @@ def test_a_traceback_that_the_log_cuts_off_is_a_failure(prefix: str) -> None:
     assert "/srv/train.py:16" in found.first.text
 
 
-MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'merged.txt'"
-
-
-def test_a_missing_file_is_a_consequence_of_an_exception_before_it() -> None:
-    found = first_cause(
-        raised("struct.error: unpack requires a buffer of 12 bytes") + "merging\n" + raised(MISSING, line=40)
-    )
-    assert (found.cause.id, found.signature) == ("unexplained", "exception")
-    alone = first_cause(raised(MISSING))
-    assert (alone.cause.id, alone.confidence) == ("file-missing", Confidence.MEDIUM)
-
-
 AGENT = (
     "E1128 01:38:10.020000 21536 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) "
     "local_rank: 1 (pid: {}) of binary: python\n"
@@ -81,14 +68,6 @@ def test_a_restart_that_succeeded_is_healthy() -> None:
     text = raised(MISSING, prefix="[rank1]: ") + AGAIN + "step 4 loss 0.2\nfinished\n"
     found = verdict_on(text)
     assert (found.first, found.first_error, found.failed) == (None, None, False)
-
-
-def test_an_exception_after_which_all_ranks_go_on_ended_none() -> None:
-    text = "rank 0: step 1\nrank 1: step 1\n" + raised("ValueError: batch of 64 does not fit")
-    found = verdict_on(text + "rank 0: batch size 32\nrank 1: batch size 32\n")
-    assert (found.first, found.first_error) == (None, None)
-    one = first_cause(text + "rank 0: batch size 32\n")
-    assert one.signature == "exception"
 
 
 def test_a_rank_with_an_error_of_its_own_among_victims_is_named_with_it() -> None:

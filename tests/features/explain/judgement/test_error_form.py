@@ -6,7 +6,7 @@ from pylaunch.features.explain.judgement.errors.error_words import HANDLED
 from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
-from pylaunch.store.content import signatures
+from pylaunch.store.content import signature_sources, signatures
 from pylaunch.verdict.logs.line import LinePrefixes, Origin
 from pylaunch.verdict.logs.scan import scan
 from pylaunch.verdict.logs.signature import Role
@@ -27,7 +27,11 @@ def known_lines() -> dict[str, str]:
     Not those with words of a program that continues: alone, they are no failure.
     """
     failures = (Role.ROOT, Role.SYMPTOM, Role.WRAPPER)
-    found = {f"example of {each.id}": each.example for each in CATALOGUE.signatures.values() if each.role in failures}
+    found = {
+        f"example of {each.id}": signature_sources()[each.id].example
+        for each in CATALOGUE.signatures.values()
+        if each.role in failures
+    }
     texts = texts_of(recorded("logs")) | {file.stem: file.read_bytes() for file in (CASES / "rank_ends").glob("*.txt")}
     for name, text in texts.items():
         for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
@@ -37,7 +41,7 @@ def known_lines() -> dict[str, str]:
 
 def test_most_failures_that_a_signature_knows_have_the_form_of_an_error() -> None:
     known = [each for each in CATALOGUE.signatures.values() if each.role in (Role.ROOT, Role.SYMPTOM, Role.WRAPPER)]
-    formless = [each.id for each in known if form_of(each.example) is None]
+    formless = [each.id for each in known if form_of(signature_sources()[each.id].example) is None]
     assert len(formless) <= len(known) // 20, formless
 
 

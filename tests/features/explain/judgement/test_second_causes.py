@@ -22,7 +22,7 @@ NO_ANSWER = "[c10d] The client socket has timed out after 300000ms while trying 
         ("[1] Killed  process of an earlier run\nERROR Read timeout [60s] of the plan\n", ""),
         ("zsh: segmentation fault (core dumped)  python train.py\n", "native-crash"),
         (f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/dev/shm/q7'\n", "container-shm"),
-        (f"{TRACEBACK}socket.gaierror: [Errno -2] Name or service not known\n", "dns-hosts"),
+        (f"{TRACEBACK}socket.gaierror: [Errno -2] Name or service not known\n", "dns-hosts hub-unreachable"),
         (
             (
                 "slurmstepd: error: *** JOB 7 ON n2 CANCELLED AT 2026-03-01T14:30:00 DUE TO NODE FAILURE, "

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.store.content import signatures
+from pylaunch.store.content import signature_sources, signatures
 from pylaunch.verdict.logs.judgement import ABSTAINING
 from pylaunch.verdict.logs.signature import Role
 from tests.features.explain.judgement.recorded import recorded
@@ -70,7 +70,11 @@ def test_a_healthy_log_that_ends_as_a_victim_has_no_sure_cause(victim: str) -> N
 
 def test_a_failure_of_its_own_is_not_explained_by_a_warning_before_it() -> None:
     quiet = (Role.WARNING, Role.CONTEXT, Role.BENIGN)
-    logs = {each.id: f"{each.example}\n" for each in signatures().signatures.values() if each.role in quiet}
+    logs = {
+        each.id: f"{signature_sources()[each.id].example}\n"
+        for each in signatures().signatures.values()
+        if each.role in quiet
+    }
     logs |= {name: text_of(case) for name, case in HEALTHY.items()}
     named = {name: verdict_on(log + UNRELATED).first for name, log in logs.items()}
     assert {name: cause for name, cause in named.items() if cause is None or cause.signature != "exception"} == {}

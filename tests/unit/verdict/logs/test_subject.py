@@ -2,9 +2,9 @@
 
 import pytest
 
-from pylaunch.store.content import signatures
+from pylaunch.store.content import signature_sources, signatures
+from pylaunch.verdict.logs.clue import LONGEST_VALUE, subject_of
 from pylaunch.verdict.logs.judgement import LONGEST_TEXT
-from pylaunch.verdict.logs.subject import LONGEST_VALUE, subject_of
 from tests.unit.verdict.logs.judged import cause_in, scanned
 
 CATALOGUE = signatures()
@@ -41,7 +41,7 @@ def test_the_verdict_has_the_subject_of_the_text(line: str, subject: str) -> Non
 
 def test_the_example_of_a_signature_has_a_subject() -> None:
     showing = [each for each in CATALOGUE.signatures.values() if each.shows]
-    matches = [(each, scanned(each.example).matches) for each in showing]
+    matches = [(each, scanned(signature_sources()[each.id].example).matches) for each in showing]
     found = {each.id: subject_of(next(match for match in of if match.signature is each)) for each, of in matches}
     assert {name for name, subject in found.items() if subject == ""} == WITHOUT
     assert [name for name, subject in found.items() if "{" in subject] == []

@@ -181,8 +181,7 @@ class _Lines:
         if self._scan.lines - line.line > NEAR_LINES and self._scan.lines - reach > FOLLOWED_LINES:
             return True
         facts = self._facts
-        is_handled = facts.is_handled(line.file, line.line) or facts.is_survived_by_all(line)
-        if is_handled or facts.is_survived(line.file, line.line, line.origin):
+        if facts.is_handled(line.file, line.line) or facts.is_survived(line.file, line.line, line.origin):
             return True
         if weight is ErrorWeight.ENDS:
             in_traceback = self._facts.is_in_exception(line.file, line.line)

@@ -8,9 +8,9 @@ from pylaunch.base.dataclass import replace
 from pylaunch.features.explain.judgement.course import continued
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.clue import Clue
 from pylaunch.verdict.logs.evidence import EVIDENCE_LENGTH, EvidenceLine
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 

@@ -1,1 +1,0 @@
-"""Readings of single signatures whose text has several causes: facts around it decide."""
