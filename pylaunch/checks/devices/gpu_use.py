@@ -1,7 +1,6 @@
 """Use of the GPUs: free for a run, and compatible with the installed software."""
 
 from collections.abc import Iterator, Mapping
-from statistics import median
 from typing import Any
 
 from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
@@ -13,6 +12,7 @@ from pylaunch.checks.occupancy.look import Occupant, occupancy
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.diagnosis.majority import median
 
 LEFTOVER_MIB = 1024
 """Memory in use that belongs to no process. The driver's own part is reported as reserved; closed contexts are freed

@@ -1,7 +1,6 @@
 """The machine itself: memory, processors, kernel."""
 
 from collections.abc import Iterable, Mapping
-from statistics import median
 from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import host as clock_readers
@@ -13,7 +12,7 @@ from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.diagnosis.majority import Rule, odd_ones
+from pylaunch.model.diagnosis.majority import Rule, median, odd_ones
 from pylaunch.model.text.size import size
 from pylaunch.store.content import roles_directory
 

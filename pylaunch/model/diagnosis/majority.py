@@ -69,3 +69,10 @@ def odd_ones(rule: Rule, answers: Mapping[str, str]) -> Iterable[Finding]:
             expected = "no two agree" if len(others) > 3 else "; ".join(others)
         text = f"{rule.what}: {shown(value)}, {expected}"
         yield Finding(rule.check, rule.severity, hosts, text, rule.fix, rule.role)
+
+
+def median(values: Iterable[float]) -> float:
+    """Return the median, as that of `statistics`, whose import costs each start 9 ms. Raises IndexError for none."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

@@ -8,9 +8,9 @@ Waiting ──all prepared──► released
 
 from collections.abc import Mapping
 from enum import Enum
-from statistics import median
 
 from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.model.diagnosis.majority import median
 
 SETTLE_S = 5.0
 """Time to wait for other answers after the first refusal."""
