@@ -32,6 +32,9 @@ SILENT_READINGS = 4
 AGAIN_S = 2.0
 """Between two questions to nodes that do not know the run."""
 
+RELEASED = ("running", "stopping")
+"""Phases of a node from the release to the end of its ranks."""
+
 
 Failure = LinkError | AgentAbsentError
 
@@ -97,7 +100,9 @@ async def _until_over(
     is_settled: Callable[[], bool],
     failures: dict[str, Failure],
 ) -> None:
-    while not is_settled() and (unknown := [name for name, why in failures.items() if _is_unknown(why)]):
+    while (unknown := [name for name, why in failures.items() if _is_unknown(why)]) and not is_settled():
+        if any(link.hello.phase in RELEASED for link in fleet.links.values()):
+            break  # All nodes knew the run before its release: these have lost it.
         await asyncio.sleep(AGAIN_S)
         for name in unknown:
             del failures[name]
@@ -110,7 +115,7 @@ async def _until_over(
             unreached.append(name)
             onlooker.show(Event(steady_clock.now(), EventKind.CONTACT_LOST, name, text=str(why)))
     for name, link in fleet.links.items():
-        if link.hello.phase in ("running", "stopping"):
+        if link.hello.phase in RELEASED:
             onlooker.show(Event(steady_clock.now(), EventKind.ATTACHED, name))
     await follower.watch(unreached)
     while not is_settled():

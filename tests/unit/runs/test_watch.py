@@ -3,6 +3,7 @@
 import asyncio
 import math
 import threading
+from collections.abc import Iterable
 from typing import cast
 
 import pytest
@@ -13,10 +14,11 @@ from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.model.run import EventKind
+from pylaunch.model.run import EventKind, RunRecord
 from pylaunch.runs import watch
-from pylaunch.runs.connect.agent_link import AgentLink
+from pylaunch.runs.connect.agent_link import AgentLink, RunUnknownError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Reconnected
+from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.watch import LiveRuns, RunOnlooker
 from pylaunch.store import runs
@@ -97,6 +99,32 @@ def test_a_node_out_of_reach_is_awaited_until_its_timeout_once_another_has_finis
         run.watching.cancel()
 
     asyncio.run(story())
+
+
+def test_a_node_that_has_lost_a_released_run_keeps_no_watcher_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files were removed, for example; the controller of the run is alive, so that the run is not settled."""
+    settled: list[bool] = []
+    record = RunRecord(PLAN, "v", 1.0, (), None)
+
+    async def connect(fleet: Fleet, names: Iterable[str], verb: str, **_: object) -> dict[str, Exception]:
+        child = cast(Child, Sent())
+        fleet.links["n2"] = AgentLink(LocalConnector(CLUSTER["n2"]), child, HELLO, ClockOffset(0.0, 0.0))
+        arrive(fleet, *ENDED)
+        settled.append(False)
+        return {"n1": RunUnknownError("no run 7f3a9c01 here")}
+
+    class Quiet:
+        usage_every_s = 0.0
+
+        def show(self, event: object) -> None:
+            settled.append(True)
+
+        def look(self) -> None:
+            pass
+
+    monkeypatch.setattr(Fleet, "connect", connect)
+    assert watch.watch(record, Quiet(), lambda: settled[-1], Interrupter())
+    assert settled.count(False) == 1, "nobody asks again"
 
 
 NOW = 1_780_000_000.0
