@@ -1,7 +1,7 @@
 # Each target installs what it needs. PYTHON=/path/to/python3 sets the interpreter of .venv.
 export PYTHON
 
-.PHONY: help setup demo test test-pythons test-releases check docs lab lab-down benchmarks faults accuracy clean
+.PHONY: help setup demo test test-pythons test-releases check collection docs lab lab-down benchmarks faults accuracy clean
 
 help:
 	@echo "make demo           provision three nodes on this machine and train a model on them"
@@ -9,6 +9,7 @@ help:
 	@echo "make test-pythons   run the tests without lab on the distribution's Python and on the newest Python"
 	@echo "make test-releases  run one scenario on nodes of each supported release (minutes)"
 	@echo "make check          run linters, type checks and import contracts"
+	@echo "make collection     build the Ansible collection pylaunch.cluster in dist/"
 	@echo "make docs           build the documentation site in build/docs; every warning is an error"
 	@echo "make lab            start three lab nodes (make lab-down removes them)"
 	@echo "make benchmarks     measure the numbers of the documentation"
@@ -34,6 +35,9 @@ test-releases:
 
 check: setup
 	@scripts/check
+
+collection: setup
+	@scripts/collection
 
 docs: setup
 	@scripts/docs

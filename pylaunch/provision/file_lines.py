@@ -45,8 +45,8 @@ def _lines(change: TaskChange) -> Iterator[FileDifference]:
 
 
 def _path(diff: Mapping[str, Any]) -> str:
-    """Return the path in a header: "/etc/hosts", "/etc/hosts (content)"."""
-    return str(diff.get("before_header") or diff.get("after_header") or "").partition(" (")[0]
+    """Return the path of a difference, or that of its header: "/etc/hosts (content)"."""
+    return str(diff.get("path") or diff.get("before_header") or "").partition(" (")[0]
 
 
 def planned(found: Iterable[Change], host: str, result: PlaybookResult) -> tuple[Change, ...]:
@@ -60,8 +60,12 @@ def planned(found: Iterable[Change], host: str, result: PlaybookResult) -> tuple
     added: list[Change] = []
     for task in result.changes:
         if task.host == host:
-            files = [each.path for each in _lines(task)]
-            added += [Change(task.role, path, "content differs") for path in files if (task.role, path) not in paths]
+            files = {_path(diff): isinstance(diff.get("before"), str) for diff in task.diffs if _path(diff)}
+            added += [
+                Change(task.role, path, "content differs" if has_lines else "attributes differ")
+                for path, has_lines in files.items()
+                if (task.role, path) not in paths
+            ]
             if not files and task.role not in drifted:
                 added.append(Change(task.role, task.task, "would change"))
     added += [_failing(failure) for failure in result.failures if failure.host == host]

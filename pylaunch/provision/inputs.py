@@ -84,7 +84,7 @@ def wanted_of(
         raise UsageError(f"no such role: {', '.join(unknown)}", hint=f"roles: {', '.join(listed)}")
     variables = {host: listing.variables.get(host, {}) for host in listing.hosts_of("all")}
     own = {host: variables.get(host, {}) for host in hosts}
-    files = {role: _files(content.roles / role, content.playbook.parent) for role in listed}
+    files = {role: _files(content.roles / role, content.roles.parent / "plugins") for role in listed}
     _refuse_misspelt(own, {role: words for role, (words, _) in files.items()}, content)
     groups = {name: listing.hosts_of(name) for name in listing.groups}
     chosen = [role for role in listed if not only or role in only]
@@ -108,16 +108,16 @@ def _listed_roles(playbook: Path) -> dict[str, bool]:
     """Return the roles of a playbook, and whether each depends on UNPRIVILEGED."""
     plays = yaml.safe_load(playbook.read_text(encoding="utf-8"))
     entries = [entry for play in plays for entry in play.get("roles", ())]
-    return {entry["role"]: UNPRIVILEGED in str(entry.get("when", "")) for entry in entries}
+    return {entry["role"].rpartition(".")[2]: UNPRIVILEGED in str(entry.get("when", "")) for entry in entries}
 
 
 @functools.cache
-def _files(role: Path, playbooks: Path) -> tuple[frozenset[str], str]:
-    """Return the words in the files of a role, and one digest of these files and of the modules of all roles."""
+def _files(role: Path, plugins: Path) -> tuple[frozenset[str], str]:
+    """Return the words in the files of a role, and one digest of these files and of the plugins of all roles."""
     words: set[str] = set()
     digest = hashlib.sha256()
     own = [path for path in sorted(role.rglob("*")) if path.suffix != ".md"]
-    for path in (*own, *sorted(playbooks.glob("*/*.py"))):
+    for path in (*own, *sorted(plugins.glob("*/*.py"))):
         if path.is_file() and "__pycache__" not in path.parts:
             content = path.read_bytes()
             digest.update(f"{path.name} {len(content)}\n".encode() + content)
@@ -178,5 +178,5 @@ def _refuse_misspelt(
         raise UsageError(
             f"{len(found)} {'error' if len(found) == 1 else 'errors'} in variables of roles",
             evidence=[f"{fold(names)}: {complaint}" for complaint, names in found.items()],
-            hint=f"the variables of a role are described in {content.roles / 'ROLE' / 'defaults' / 'main.yml'}",
+            hint="the variables of a role: pylaunch help role-ROLE",
         )

@@ -33,6 +33,7 @@ from pylaunch.errors import ProvisionError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.text.argv import quoted
 from pylaunch.transport import guard, process
+from pylaunch.transport.collection import COLLECTION, assemble
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.openssh.sharing import SHARED, options
 
@@ -48,7 +49,7 @@ class PlaybookRun:
     """One run of a playbook, on exactly the hosts of `cluster`."""
 
     playbook: Path
-    """Ansible searches roles in `roles/` beside its directory, modules in `library/` inside it."""
+    """In the directory `playbooks/` of the collection, whose roles and modules it can name."""
 
     cluster: Cluster
     tags: tuple[str, ...] = ()
@@ -235,7 +236,7 @@ class _Collected:
         status = _STATUSES[name]
         if status is TaskStatus.OK and result.get("changed"):
             status = TaskStatus.CHANGED
-        host, role, task = body["host"], body.get("role", ""), body["task"]
+        host, role, task = body["host"], body.get("role", "").removeprefix(f"{COLLECTION}."), body["task"]
         if status is not TaskStatus.STARTED:
             self._returned.setdefault(host, {})[task] = result
         if status is TaskStatus.CHANGED:
@@ -267,10 +268,15 @@ _STATUSES = {
 
 
 def _diffs(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the differences in the result of a task; for a loop, those of each item."""
+    """Yield the differences in the result of a task, each with its path; for a loop, those of each item."""
     for each in (result, *result.get("results", ())):
+        asked = each.get("invocation", {}).get("module_args", {})
+        paths = (of.get(key) for of in (each, asked) for key in ("dest", "path"))
+        path = next((path for path in paths if path), None)
         found = each.get("diff") or ()
-        yield from (diff for diff in ([found] if isinstance(found, Mapping) else found) if isinstance(diff, Mapping))
+        for diff in [found] if isinstance(found, Mapping) else found:
+            if isinstance(diff, Mapping) and diff.get("before") != diff.get("after"):
+                yield {**diff, "path": path} if path else diff
 
 
 def _tallies(stats: Mapping[str, Any]) -> dict[str, Tally]:
@@ -321,7 +327,7 @@ def _arguments(run: PlaybookRun, private: Path) -> dict[str, Any]:
         "project_dir": str(Path.cwd()),
         "playbook": str(run.playbook.absolute()),
         "forks": min(MAX_FORKS, len(run.cluster.hosts)),
-        "envvars": environment(run),
+        "envvars": environment(run, private),
         "settings": {"pexpect_timeout": POLL_S},
         "quiet": True,
     }
@@ -347,12 +353,18 @@ def _connections(cluster: Cluster, private: Path) -> Path:
     return file
 
 
-def environment(run: PlaybookRun) -> dict[str, str]:
+def environment(run: PlaybookRun, private: Path) -> dict[str, str]:
     """Return the environment variables of ansible-playbook that override the user's configuration."""
+    from ansible import constants  # noqa: PLC0415 -- a tenth of a second, which verbs without Ansible do without
+
+    content = run.playbook.absolute().parent.parent
+    if (content / "galaxy.yml").is_file():
+        assemble(content, private)
     return {
         # ansible-runner searches ansible-playbook in PATH: the right one is beside this interpreter.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",
+        "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(private), *constants.COLLECTIONS_PATHS]),
         "ANSIBLE_DEPRECATION_WARNINGS": "False",
         "ANSIBLE_DISPLAY_ARGS_TO_STDOUT": "False",
         "ANSIBLE_FORCE_COLOR": "False",
@@ -364,7 +376,6 @@ def environment(run: PlaybookRun) -> dict[str, str]:
         "ANSIBLE_NOCOLOR": "True",
         "ANSIBLE_PIPELINING": "True",
         "ANSIBLE_PYTHON_INTERPRETER": "/usr/bin/python3",
-        "ANSIBLE_ROLES_PATH": str(run.playbook.absolute().parent.parent / "roles"),
         "ANSIBLE_SSH_ARGS": quoted((*SHARED, *options(run.cluster.known_hosts))),
         "ANSIBLE_STDOUT_CALLBACK": "default",
     }

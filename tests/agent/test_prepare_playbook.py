@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pylaunch.runs.prepare import install
+from pylaunch.transport.collection import assemble
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -19,6 +20,7 @@ REPOSITORY = Path(__file__).parents[2]
 def play(tmp_path: Path) -> Any:
     """Run the playbook on this machine; what the module answered for it, by a callback that prints JSON."""
     built = install.build()
+    assemble(REPOSITORY, tmp_path / "collections")
 
     def run(*more: str, version: str = built.version, root: str = f"{tmp_path}/root-{{user}}") -> dict[str, Any]:
         given = {
@@ -37,7 +39,8 @@ def play(tmp_path: Path) -> Any:
             capture_output=True, text=True, check=False, timeout=300,
             env={
                 **os.environ, "ANSIBLE_LOCALHOST_WARNING": "false", "ANSIBLE_NOCOLOR": "1",
-                "ANSIBLE_PIPELINING": "True", "ANSIBLE_HOME": f"{tmp_path}/controller", "HOME": f"{tmp_path}/home",
+                "ANSIBLE_PIPELINING": "True", "ANSIBLE_HOME": f"{tmp_path}/controller",
+                "ANSIBLE_COLLECTIONS_PATH": f"{tmp_path}/collections", "HOME": f"{tmp_path}/home",
             },
         )  # fmt: skip
         line = next(line for line in ended.stdout.splitlines() if "=> {" in line)

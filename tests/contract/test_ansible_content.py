@@ -1,5 +1,7 @@
 """Playbooks and roles are found in a checkout and in an installed wheel alike."""
 
+import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -9,7 +11,9 @@ from typing import Any
 
 import yaml
 
+from pylaunch import __version__
 from pylaunch.store import content
+from pylaunch.transport.collection import COLLECTION, assemble
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -38,7 +42,7 @@ def test_a_wheel_carries_them_inside_the_package(tmp_path: Path) -> None:
     inside = tmp_path / "site" / "pylaunch" / "content"
     assert playbook == inside / "playbooks" / "site.yml"
     assert playbook.is_file()
-    carried = ("roles", "verify", "inventory", "docs/guides", "docs/reference", "docs/concepts")
+    carried = ("meta", "plugins", "roles", "verify", "inventory", "docs/guides", "docs/reference", "docs/concepts")
     in_checkout = {
         path.relative_to(CHECKOUT) for name in carried for path in (CHECKOUT / name).rglob("*") if path.is_file()
     }
@@ -47,25 +51,40 @@ def test_a_wheel_carries_them_inside_the_package(tmp_path: Path) -> None:
     assert {path for path in in_checkout if "__pycache__" not in path.parts} == in_wheel
 
 
-def test_code_that_roles_share_with_the_probe_is_the_same_in_a_wheel_that_was_made_from_the_sdist(
-    tmp_path: Path,
-) -> None:
+def test_the_collection_is_whole_in_a_wheel_that_was_made_from_the_sdist(tmp_path: Path) -> None:
     with tarfile.open(built("sdist", CHECKOUT, tmp_path / "sdist")) as archive:
         # Debian 12's Python, 3.11.2, has no filters yet; 3.14 uses this one by default.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(tmp_path / "unpacked")
     (checkout,) = (tmp_path / "unpacked").iterdir()
-    shared = {
-        path.relative_to(CHECKOUT): path.resolve().relative_to(CHECKOUT)
-        for path in (CHECKOUT / "roles").glob("*/module_utils/*.py")
-        if path.is_symlink()
-    }
-    assert shared.keys() >= {Path("roles/python_env/module_utils/pylaunch_installed_library.py")}
     with zipfile.ZipFile(built("wheel", checkout, tmp_path / "wheel")) as wheel:
-        for linked, source in shared.items():
-            assert (
-                wheel.read(f"pylaunch/content/{linked}") == (CHECKOUT / source).read_bytes() == wheel.read(str(source))
-            )
+        wheel.extractall(tmp_path / "site")
+    made = assemble(tmp_path / "site/pylaunch/content", tmp_path / "made")
+    whole = assemble(CHECKOUT, tmp_path / "whole")
+    contents = [{str(each.relative_to(at)) for each in at.rglob("*") if each.is_file()} for at in (made, whole)]
+    assert contents[1] - contents[0] == {"CHANGELOG.md"}
+    assert "plugins/module_utils/managed.py" in contents[0]
+
+
+def test_ansible_builds_the_collection_and_documents_its_modules_and_roles(tmp_path: Path) -> None:
+    tools = Path(sys.executable).parent
+    own = {**os.environ, "HOME": str(tmp_path), "ANSIBLE_HOME": str(tmp_path / "ansible")}
+
+    def types(*words: str) -> str:
+        done = subprocess.run([tools / words[0], *words[1:]], env=own, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    types("ansible-galaxy", "collection", "build", str(assemble(CHECKOUT, tmp_path)))
+    (archive,) = tmp_path.glob("pylaunch-cluster-*.tar.gz")
+    assert archive.name == f"pylaunch-cluster-{__version__}.tar.gz", "its version is that of pylaunch"
+    types("ansible-galaxy", "collection", "install", "--offline", archive.name)
+    modules = [path.stem for path in (CHECKOUT / "plugins/modules").glob("*.py")]
+    documented = json.loads(types("ansible-doc", "--json", *(f"{COLLECTION}.{name}" for name in modules)))
+    for name, page in documented.items():
+        assert all((page["doc"]["description"], page["examples"], page["return"])), name
+    roles = json.loads(types("ansible-doc", "--type", "role", "--json", "--list", COLLECTION))
+    assert set(roles) == {f"{COLLECTION}.{each.name}" for each in (CHECKOUT / "roles").iterdir() if each.is_dir()}
 
 
 def test_every_role_that_is_applied_can_be_taken_back() -> None:

@@ -63,11 +63,11 @@ def install(tmp_path: Path, source: Path, tasks: str = "main", **variables: obje
     site = tmp_path / "site"
     if not site.exists():
         (site / "playbooks").mkdir(parents=True)
-        (site / "roles").symlink_to(content.roles_directory())
+        for name in ("galaxy.yml", "meta", "plugins", "roles"):
+            (site / name).symlink_to(content.content_directory() / name)
     playbook = site / "playbooks" / f"{tasks}.yml"
-    playbook.write_text(
-        f"- {{hosts: all, gather_facts: false, tasks: [import_role: {{name: python_env, tasks_from: {tasks}.yml}}]}}\n"
-    )
+    role = f"{{name: pylaunch.cluster.python_env, tasks_from: {tasks}.yml}}"
+    playbook.write_text(f"- {{hosts: all, gather_facts: false, tasks: [import_role: {role}]}}\n")
     run = PlaybookRun(
         playbook,
         HERE,

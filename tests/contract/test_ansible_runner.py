@@ -29,7 +29,7 @@ HERE = Cluster((Host("here", "127.0.0.1", Connection.LOCAL),))
 
 def written(directory: Path, tasks: str) -> Path:
     playbook = directory / "playbooks" / "test.yml"
-    playbook.parent.mkdir()
+    playbook.parent.mkdir(exist_ok=True)
     playbook.write_text(f"- hosts: all\n  gather_facts: false\n  tasks:\n{tasks}")
     return playbook
 
@@ -103,8 +103,8 @@ def test_a_tag_to_skip_skips_the_validation_of_a_roles_arguments_and_tags_to_run
             ("meta/argument_specs.yml", "argument_specs: {main: {options: {}}}\n"),
             ("tasks/main.yml", f"- {{name: Work of {role}, ansible.builtin.assert: {{that: true}}}}\n"),
         ):
-            (tmp_path / "roles" / role / file).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "roles" / role / file).write_text(text)
+            (tmp_path / "playbooks/roles" / role / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "playbooks/roles" / role / file).write_text(text)
     playbook = written(tmp_path, "    []\n  roles: [{role: one, tags: [one]}, {role: other, tags: [other]}]\n")
 
     def ran(**options: tuple[str, ...]) -> list[str]:
@@ -214,9 +214,10 @@ def test_the_users_own_settings_stay_in_force(tmp_path: Path, monkeypatch: pytes
     assert result.returned["here"]["Show"]["msg"] == str(tmp_path / "password")
 
 
-def test_host_keys_are_checked_and_connections_are_shared_with_ours() -> None:
-    settings = environment(PlaybookRun(Path("/x/playbooks/site.yml"), Cluster((), known_hosts="/a b/known_hosts")))
+def test_host_keys_are_checked_and_connections_are_shared_with_ours(tmp_path: Path) -> None:
+    run = PlaybookRun(Path("/x/playbooks/site.yml"), Cluster((), known_hosts="/a b/known_hosts"))
+    settings = environment(run, tmp_path)
     assert settings["ANSIBLE_HOST_KEY_CHECKING"] == "True"
-    assert settings["ANSIBLE_ROLES_PATH"] == "/x/roles"
+    assert settings["ANSIBLE_COLLECTIONS_PATH"].startswith(f"{tmp_path}:"), "before those of the user"
     assert "StrictHostKeyChecking=yes" in settings["ANSIBLE_SSH_ARGS"]
     assert "ControlPersist=120" in settings["ANSIBLE_SSH_ARGS"]

@@ -111,7 +111,9 @@ def test_a_controller_that_was_killed_leaves_nothing_that_a_second_one_does_not_
         command = lab.command("provision", "-i", str(lab.inventory))
         controller = subprocess.Popen(command, env={**os.environ, **lab.environment}, stderr=sink)
     wait_until(
-        lambda: "host_baseline: Write files: changed" in output.read_text(), "the first role began its work", 300
+        lambda: "host_baseline: Limit logins and set kernel settings: changed" in output.read_text(),
+        "the first role began its work",
+        300,
     )
     controller.kill()
     controller.wait()

@@ -3,8 +3,8 @@
 `altered_files` reads every file; `touched_files` reads only files whose size or modification time shows a write after
 the installation: 0.2 s instead of 7 s for an environment with torch.
 
-The role python_env bases environments on unaltered ones, so this file is also a module utility of that role: it imports
-only the standard library, for Python >= 3.8.
+The module `environment` of the Ansible collection uses this file, too, to build on unaltered ones. So it imports only
+the standard library, for Python >= 3.8.
 """
 
 from __future__ import annotations

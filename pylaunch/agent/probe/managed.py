@@ -2,8 +2,8 @@
 
     {"version": 1, "roles": {"time_sync": {"inputs": "4f…", "notes": [], "managed": {"hold": {"curl": "held"}}}}}
 
-A manifest names files, units, packages and settings to look at, and nothing to run. This file is also a module utility
-of Ansible: it imports only the standard library, for Python >= 3.8.
+A manifest names files, units, packages and settings to look at, and nothing to run. The module `manifest` of the
+Ansible collection uses this file, too. So it imports only the standard library, for Python >= 3.8.
 """
 
 from __future__ import annotations
@@ -235,6 +235,7 @@ def _output(words: list[str], names: Sequence[str]) -> str:
 
 
 KINDS: dict[str, Read] = {
+    "file": _each(_path),
     "path": _each(_path),
     "block": _each(_block),
     "line": _each(_line),

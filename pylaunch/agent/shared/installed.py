@@ -1,7 +1,7 @@
 """Digest of the distributions of a Python environment, equal on all hosts with the same distributions.
 
-The role python_env writes the digest and the probe compares it, so this file is also a module utility of that role: it
-imports only the standard library, for Python >= 3.8.
+The module `environment` of the Ansible collection writes the digest, and the probe compares it. So this file imports
+only the standard library, for Python >= 3.8.
 """
 
 import hashlib

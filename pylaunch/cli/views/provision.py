@@ -168,9 +168,7 @@ def show_summary(report: ProvisionReport, seconds: float) -> None:
     for host, changes in done.after.changes.items() if done is not None else ():
         if done is not None and not changes:
             tasks = [each for each in done.result.changes if each.host == host and each.role]
-            roles = Counter(dict.fromkeys({task.role for task in tasks}, 0))
-            for task in tasks:
-                roles[task.role] += max(1, len(task.diffs))
+            roles = Counter(task.role for task in tasks)
             text = ", ".join(f"{role} {roles[role]} changed" for role in found.wanted.roles if role in roles)
             changed.setdefault(text or "recorded", []).append(host)
     for text, hosts in changed.items():

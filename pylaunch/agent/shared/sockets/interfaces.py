@@ -1,7 +1,7 @@
 """Network of a host towards its peers: interface, RDMA adapters, and the files that configure NCCL.
 
-The probe uses this file to compare a host with its expected state; the role `nccl_env` links to it as its module
-library. So it imports only the standard library, for Python >= 3.8. A question has the role's parameters:
+The module `communication` of the Ansible collection uses this file, too. So it imports only the standard library, for
+Python >= 3.8. A question has the parameters of the role nccl_env:
 
     {"peers": [address, …], "interface": name or "", "profile": "auto" or a name, "hcas": [name, …],
      "variables": {name: text, …}}

@@ -30,7 +30,8 @@ def roles(question: ManifestQuestion) -> dict[str, ManifestEntry]:
         entries.update(read_manifest(f"{question['env_root']}/manifest.json"))
     return {
         role[:MOST_CHARACTERS]: {
-            "inputs": entry["inputs"][:MOST_CHARACTERS],
+            # A run of the role that did not end is to be repeated.
+            "inputs": "" if "unfinished" in entry else entry["inputs"][:MOST_CHARACTERS],
             "notes": [note[:MOST_CHARACTERS] for note in entry["notes"][:MOST]],
             "differences": differences(entry)[:MOST],
             "reported": reported(role, question["sudo_password"]),

@@ -1,0 +1,115 @@
+#!/usr/bin/python
+"""Install pylaunch's agent on a host and run its cleanup."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: agent
+short_description: Install pylaunch's agent on a host and remove leftovers of dead runs
+version_added: 0.1.0
+description:
+  - Writes the agent to the node root under the hash of its content, so a second run changes nothing.
+  - Ends processes of runs whose agent is dead, identified by their mark, and removes their sockets and the
+    logs of all except the last runs.
+options:
+  archive:
+    description: The agent, base64.
+    type: str
+    required: true
+  version:
+    description: First 16 hexadecimal digits of the SHA-256 of the agent.
+    type: str
+    required: true
+  root:
+    description: Node root. C({user}) in it becomes the numeric id of the connecting user.
+    type: str
+    required: true
+  python:
+    description: Interpreter that runs the agent, Python 3.8 or newer.
+    type: str
+    default: /usr/bin/python3
+attributes:
+  check_mode:
+    description: The agent reports what it would remove.
+    support: full
+author:
+  - The pylaunch authors (!UNKNOWN)
+"""
+
+EXAMPLES = r"""
+- name: Install the agent and remove leftovers of dead runs
+  pylaunch.cluster.agent:
+    archive: "{{ lookup('ansible.builtin.file', 'agent.b64') }}"
+    version: 0123456789abcdef
+    root: /var/tmp/pylaunch-{user}
+"""
+
+RETURN = r"""
+agent:
+  description: Path of the agent.
+  type: str
+  returned: success
+removed:
+  description: Leftovers of dead runs that were removed, one phrase each.
+  type: list
+  elements: str
+  returned: success
+left:
+  description: Processes of dead runs that survived SIGKILL.
+  type: list
+  elements: str
+  returned: success
+runs:
+  description: Runs that are live on this host.
+  type: list
+  elements: str
+  returned: success
+"""
+
+
+def main() -> None:
+    """Verify the archive and run its installation."""
+    module = AnsibleModule(
+        argument_spec={
+            "archive": {"type": "str", "required": True, "no_log": True},
+            "version": {"type": "str", "required": True},
+            "root": {"type": "str", "required": True},
+            "python": {"type": "str", "default": "/usr/bin/python3"},
+        },
+        supports_check_mode=True,
+    )
+    version, python = module.params["version"], module.params["python"]
+    try:
+        archive = base64.b64decode(module.params["archive"], validate=True)
+    except binascii.Error as error:
+        module.fail_json(msg=f"archive: expected base64, got something else ({error})")
+    digest = hashlib.sha256(archive).hexdigest()[:16]
+    if digest != version:
+        module.fail_json(msg=f"the received archive has version {digest}, expected {version}")
+    if not os.access(python, os.X_OK):
+        module.fail_json(msg=f"no Python at {python}")
+    aside = os.path.join(module.tmpdir, "agent.pyz")
+    with open(aside, "wb") as sink:
+        sink.write(archive)
+    dry_run = ["--dry-run"] if module.check_mode else []
+    words = [python, "-I", "-S", aside, "node", "--root", module.params["root"], *dry_run]
+    code, out, err = module.run_command(words, handle_exceptions=True)
+    try:
+        answer = json.loads(out)
+    except ValueError:
+        module.fail_json(msg=f"the agent ended with exit code {code}: {(err or out).strip()[-2000:]}")
+    if "error" in answer:
+        module.fail_json(msg=answer["error"])
+    module.exit_json(**answer)
+
+
+if __name__ == "__main__":
+    main()

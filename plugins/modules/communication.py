@@ -1,0 +1,108 @@
+#!/usr/bin/python
+"""Determine how a host reaches its peers, and the content of the files that tell NCCL."""
+
+from __future__ import annotations
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.pylaunch.cluster.plugins.module_utils.interfaces import UndecidedError, is_foreign, wanted
+
+DOCUMENTATION = r"""
+module: communication
+short_description: Determine the interface, adapters and variables for traffic to the other members of a cluster
+version_added: 0.1.0
+description:
+  - Asks the kernel over which interface it reaches the other members, reads the RDMA adapters of the host, and returns
+    the content of C(/etc/nccl.conf) and of C(/etc/pylaunch/environment.json). Changes nothing.
+options:
+  peers:
+    description: Addresses or names of the members.
+    type: list
+    elements: str
+    required: true
+  interface:
+    description: Interface of rank traffic; empty means the one that leads to the peers.
+    type: str
+    default: ""
+  profile:
+    description: Kind of network; C(auto) detects it.
+    type: str
+    choices: [auto, infiniband, roce, ethernet, loopback]
+    default: auto
+  hcas:
+    description: Adapters as C(name) or C(name:port); empty means the fastest active ones.
+    type: list
+    elements: str
+    default: []
+  variables:
+    description: Additional variables, which override those of the profile.
+    type: dict
+    default: {}
+attributes:
+  check_mode:
+    description: Changes nothing in any mode.
+    support: full
+author:
+  - The pylaunch authors (!UNKNOWN)
+"""
+
+EXAMPLES = r"""
+- name: Determine the interface to the other members
+  pylaunch.cluster.communication:
+    peers: [10.0.0.1, 10.0.0.2]
+  register: network
+"""
+
+RETURN = r"""
+profile:
+  description: Kind of network.
+  type: str
+  returned: success
+interface:
+  description: Interface of rank traffic.
+  type: str
+  returned: success
+files:
+  description: Files for the host, each with C(path) and C(content).
+  type: list
+  elements: dict
+  returned: success
+foreign:
+  description: Those of these files that exist and that somebody else wrote.
+  type: list
+  elements: str
+  returned: success
+"""
+
+
+def main() -> None:
+    """Answer for this host."""
+    module = AnsibleModule(
+        argument_spec={
+            "peers": {"type": "list", "elements": "str", "required": True},
+            "interface": {"type": "str", "default": ""},
+            "profile": {
+                "type": "str",
+                "choices": ["auto", "infiniband", "roce", "ethernet", "loopback"],
+                "default": "auto",
+            },
+            "hcas": {"type": "list", "elements": "str", "default": []},
+            "variables": {"type": "dict", "default": {}},
+        },
+        supports_check_mode=True,
+    )
+    texts = {name: str(value) for name, value in module.params["variables"].items()}
+    try:
+        answer = wanted({**module.params, "variables": texts})
+    except UndecidedError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(
+        changed=False,
+        profile=answer["profile"],
+        interface=answer["interface"],
+        files=[{"path": path, "content": content} for path, content in sorted(answer["files"].items())],
+        foreign=[path for path in answer["files"] if is_foreign(path)],
+    )
+
+
+if __name__ == "__main__":
+    main()

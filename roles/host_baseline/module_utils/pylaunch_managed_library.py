@@ -1,1 +1,0 @@
-../../../pylaunch/agent/probe/managed.py

@@ -1,1 +1,0 @@
-../../../playbooks/library/pylaunch_manifest.py

@@ -1,1 +1,0 @@
-../../../pylaunch/agent/shared/sockets/interfaces.py

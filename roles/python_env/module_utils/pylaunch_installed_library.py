@@ -1,1 +1,0 @@
-../../../pylaunch/agent/shared/installed.py

@@ -1,0 +1,41 @@
+"""The guide to the roles without pylaunch, typed on provisioned nodes."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from pylaunch.inventory import load_cluster
+from tests.documents import ROOT
+from tests.roles.conftest import Provisioned
+
+GUIDE = ROOT / "docs/guides/roles-alone.md"
+
+
+def test_the_lines_of_the_guide_do_what_it_says(provisioned: Provisioned, tmp_path: Path) -> None:
+    lab, text = provisioned.lab, GUIDE.read_text()
+    (tmp_path / "clocks.yml").write_text(re.findall("```yaml\n(.*?)```", text, re.DOTALL)[0])
+    (tmp_path / "cluster.ini").write_text(lab.inventory.read_text())
+    (tmp_path / ".pylaunch").symlink_to(lab.inventory.parent / ".pylaunch")
+    subprocess.run([ROOT / "scripts/collection", tmp_path / "dist"], check=True, stdout=subprocess.DEVNULL)
+    known = load_cluster(lab.inventory).known_hosts
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(tmp_path),
+        "ANSIBLE_HOME": str(tmp_path / "ansible"), "ANSIBLE_SSH_COMMON_ARGS": f"-oGlobalKnownHostsFile={known}",
+    }  # fmt: skip
+    outputs = {}
+    for line in re.findall("^    (ansible.*)$", text, re.MULTILINE):
+        done = subprocess.run(line.split(), cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        outputs[line] = done.stdout
+    checked, run = (
+        outputs[f"ansible-playbook -i cluster.ini pylaunch.cluster.site{how}"] for how in (" --check --diff", "")
+    )
+    for output in (checked, run):
+        assert re.findall(r"changed=(\d+)", output) == ["0", "0", "0"], output
+    assert re.findall(r"changed=(\d+)", outputs["ansible-playbook -i cluster.ini clocks.yml"]) != ["0", "0", "0"]
+    assert "server ntp1.example.com" in lab["n2"].read("/etc/chrony/sources.d/pylaunch.sources")
+    planned = lab.pylaunch("provision", "-i", str(lab.inventory), "--plan").stdout
+    assert "time_sync  /etc/chrony/sources.d/pylaunch.sources  content differs" in re.sub(" {2,}", "  ", planned)
+    assert lab.pylaunch("provision", "-i", str(lab.inventory)).ok
