@@ -37,62 +37,44 @@ def addresses(wanted: RoleVariables, listing: Listing) -> set[str]:
     return found
 
 
-@pytest.fixture
-def in_charge(as_root: Host) -> str:
-    """The firewall that decides about packets on the host."""
-    if as_root.run("systemctl is-active firewalld.service").stdout.strip() == "active":
-        return "firewalld"
-    return "nftables"
-
-
-def admitted(host: Host, in_charge: str) -> set[str]:
+def admitted(host: Host) -> set[str]:
     """Addresses that rules of the kernel let in as members."""
-    sets = {"firewalld": "firewalld pylaunch-members", "nftables": "pylaunch members"}[in_charge]
     found: set[str] = set()
     for version in (4, 6):
-        listed = json.loads(host.check_output(f"nft --json list set inet {sets}{version}"))
+        listed = json.loads(host.check_output(f"nft --json list set inet pylaunch members{version}"))
         found |= {address for entry in listed["nftables"] for address in entry.get("set", {}).get("elem", [])}
     return found
 
 
-def closed(host: Host, in_charge: str) -> str:
+def closed(host: Host) -> str:
     """The rules of the kernel that close ports to strangers, as text."""
-    chain = {"firewalld": "firewalld filter_IN_policy_pylaunch_post", "nftables": "pylaunch input"}[in_charge]
-    return str(host.check_output(f"nft list chain inet {chain}"))
+    return str(host.check_output("nft list chain inet pylaunch input"))
 
 
 def test_the_kernel_lets_every_member_in_and_nobody_else(
-    wanted: RoleVariables, as_root: Host, in_charge: str, pytestconfig: pytest.Config
+    wanted: RoleVariables, as_root: Host, pytestconfig: pytest.Config
 ) -> None:
-    assert admitted(as_root, in_charge) == addresses(wanted, pytestconfig.stash[LISTING])
+    assert admitted(as_root) == addresses(wanted, pytestconfig.stash[LISTING])
 
 
-def test_the_ports_of_ranks_are_closed_to_strangers(wanted: RoleVariables, as_root: Host, in_charge: str) -> None:
-    rules = closed(as_root, in_charge)
+def test_the_ports_of_ranks_are_closed_to_strangers(wanted: RoleVariables, as_root: Host) -> None:
+    rules = closed(as_root)
     ephemeral = "-".join(as_root.check_output("cat /proc/sys/net/ipv4/ip_local_port_range").split())
     for ports in wanted["firewall_member_ports"]:
-        first, _, last = str(ports).replace("ephemeral", ephemeral).partition("-")
-        # SSH may be left out in the middle; where ports begin and end, strangers meet a rule.
-        assert first in rules
-        assert not last or last in rules
+        assert str(ports).replace("ephemeral", ephemeral) in rules
 
 
-def test_ssh_is_open_to_everyone(wanted: RoleVariables, as_root: Host, in_charge: str, fresh_login: Host) -> None:
-    rules = closed(as_root, in_charge)
-    if in_charge == "nftables":
-        ports = ", ".join(str(port) for port in wanted["firewall_ssh_ports"])
-        accepted = re.search(rf"tcp dport (\{{ )?{ports}( \}})? accept", rules)
-        assert accepted is not None
-        assert accepted.start() < rules.index("members_only"), "it must come first"
-    else:
-        ranges = [(int(first), int(last or first)) for first, last in re.findall(r"\b(\d+)(?:[-:](\d+))?\b", rules)]
-        assert not any(first <= port <= last for port in wanted["firewall_ssh_ports"] for first, last in ranges)
+def test_ssh_is_open_to_everyone(wanted: RoleVariables, as_root: Host, fresh_login: Host) -> None:
+    rules = closed(as_root)
+    ports = ", ".join(str(port) for port in wanted["firewall_ssh_ports"])
+    accepted = re.search(rf"tcp dport (\{{ )?{ports}( \}})? accept", rules)
+    assert accepted is not None
+    assert accepted.start() < rules.index("members_only"), "it must come first"
     assert fresh_login.run("true").rc == 0
 
 
-def test_the_next_boot_brings_them_back(wanted: RoleVariables, as_root: Host, in_charge: str) -> None:
-    unit = {"firewalld": "firewalld", "nftables": "pylaunch-firewall"}[in_charge]
-    assert as_root.run("systemctl is-enabled %s", f"{unit}.service").stdout.strip() == "enabled"
+def test_the_next_boot_brings_them_back(wanted: RoleVariables, as_root: Host) -> None:
+    assert as_root.run("systemctl is-enabled pylaunch-firewall.service").stdout.strip() == "enabled"
 
 
 def test_nothing_waits_to_be_confirmed(wanted: RoleVariables, as_root: Host) -> None:

@@ -5,8 +5,8 @@ Installed by pylaunch (role firewall).
     arm ──► armed/ ──► confirm ──► confirmed.json and the rules that are loaded at boot
                └─────► restore     by a timer, --within seconds after arm; at the next boot; or by hand
 
-confirm and restore both rename `armed/`, so exactly one of them happens. The backend is firewalld if it runs,
-otherwise a separate nftables table. Nothing else is changed.
+confirm and restore both rename `armed/`, so exactly one of them happens. The rules are a separate nftables table;
+nothing else is changed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -23,9 +24,9 @@ import subprocess
 import sys
 from typing import Any, Dict, Iterator, List, Optional
 
-from backends import BACKENDS, Backend, in_charge, named
-from host import RefusedError, is_enabled, own_ssh_port, run, text_of, write
-from rules import Wanted, bounds
+import table
+from host import RefusedError, is_active, is_enabled, own_ssh_port, run, text_of, write
+from table import Wanted, bounds
 
 WANTED = "/etc/pylaunch/firewall/wanted.json"
 RULES = "/etc/pylaunch/firewall/rules.nft"
@@ -53,17 +54,29 @@ def read_wanted() -> Wanted:
     ephemeral = "-".join(text_of("/proc/sys/net/ipv4/ip_local_port_range").split())
     closed = [str(each).replace("ephemeral", ephemeral) for each in asked["member_ports"]]
     rules = text_of(RULES).replace("@ephemeral@", ephemeral)
-    return Wanted(sorted(set(asked["members"])), closed, asked["udp_ports"], asked["ssh_ports"], ephemeral, rules)
+    return Wanted(sorted(set(asked["members"])), closed, asked["ssh_ports"], ephemeral, rules)
 
 
-def differences(wanted: Wanted, backend: Backend) -> List[str]:
+def refuse_other_firewalls() -> None:
+    """Raise RefusedError where another firewall decides: no table can overrule what that one drops."""
+    if is_active("firewalld.service"):
+        raise RefusedError(
+            "firewalld runs, and this role writes no rules for it: open the ports by hand (firewall-cmd --permanent"
+            " --zone=trusted --add-source=ADDRESS), or disable firewalld"
+        )
+    if re.search(r"^ENABLED=yes$", text_of("/etc/ufw/ufw.conf"), re.MULTILINE):
+        raise RefusedError(
+            "ufw is enabled, and this role writes no rules for it: open the ports by hand (ufw allow from ADDRESS), or "
+            "disable ufw"
+        )
+
+
+def differences(wanted: Wanted) -> List[str]:
     """Compare the active rules with `wanted`; an empty list means no difference."""
     if not os.path.exists(CONFIRMED):
         return ["not in force"]
     confirmed = json.loads(text_of(CONFIRMED))
-    if confirmed["backend"] != backend.name:
-        return ["the rules are in %s, but the active firewall is %s" % (confirmed["backend"], backend.name)]
-    live = backend.live()
+    live = table.live()
     if live is None:
         return ["the rules are gone"]
     found = []
@@ -75,7 +88,7 @@ def differences(wanted: Wanted, backend: Backend) -> List[str]:
         found.append("the live rules are not those that were confirmed")
     found += ["%s is missing among the members" % each for each in wanted.members if each not in live.members]
     found += ["%s is not a member" % each for each in live.members if each not in wanted.members]
-    if not found and not backend.is_persistent(wanted):
+    if not found and not table.is_persistent(wanted):
         found.append("would be gone after a reboot")
     return found
 
@@ -84,15 +97,16 @@ def arm(within: int) -> Dict[str, Any]:
     """Apply the wanted rules for `within` seconds. The answer has the token for `confirm` and a port that a member must
     be able to connect to."""
     restore()
-    backend, wanted = in_charge(), read_wanted()
-    found = differences(wanted, backend)
+    refuse_other_firewalls()
+    wanted = read_wanted()
+    found = differences(wanted)
     if not found:
         return {"changed": False}
     refuse_lockout(wanted)
     confirmed = json.loads(text_of(CONFIRMED) or "{}")
-    live = backend.live()
-    only_members = live is not None and [live.rules, wanted.digest, backend.name] == [
-        confirmed.get(key) for key in ("live", "wanted", "backend")
+    live = table.live()
+    only_members = live is not None and [live.rules, wanted.digest] == [
+        confirmed.get(key) for key in ("live", "wanted")
     ]
     for left in os.listdir(STATE) if os.path.isdir(STATE) else ():
         if left.startswith(("aside-", "confirming-", "restoring-")):
@@ -100,8 +114,8 @@ def arm(within: int) -> Dict[str, Any]:
     token = secrets.token_hex(8)
     aside = "%s/aside-%s" % (STATE, token)
     os.makedirs(aside, mode=0o700)
-    backend.snapshot(aside)
-    write(aside + "/armed.json", json.dumps({"token": token, "backend": backend.name, "wanted": wanted._asdict()}))
+    table.snapshot(aside)
+    write(aside + "/armed.json", json.dumps({"token": token, "wanted": wanted._asdict()}))
     # The timer starts a unit by its name, so restoring does not depend on how this program was started.
     if not is_enabled(RESTORE_UNIT):
         run(["systemctl", "--quiet", "enable", RESTORE_UNIT])
@@ -114,11 +128,11 @@ def arm(within: int) -> Dict[str, Any]:
     os.rename(aside, ARMED)
     try:
         port = listen(wanted, within)
-        backend.apply(wanted, only_members=only_members)
+        table.apply(wanted, only_members=only_members)
     except RefusedError:
         restore()
         raise
-    return {"changed": True, "differences": found, "token": token, "port": port, "backend": backend.name}
+    return {"changed": True, "differences": found, "token": token, "port": port}
 
 
 def confirm(token: str) -> Dict[str, Any]:
@@ -130,27 +144,22 @@ def confirm(token: str) -> Dict[str, Any]:
         raise RefusedError("confirmed too late: the old rules were already restored")
     armed = json.loads(text_of(taken + "/armed.json"))
     stop_waiting()
-    wanted, backend = Wanted(**armed["wanted"]), named(armed["backend"])
     try:
-        keep(wanted, backend)
+        keep(Wanted(**armed["wanted"]))
     except (RefusedError, OSError) as error:
-        backend.restore(taken)
+        table.restore(taken)
         raise RefusedError("the rules cannot be kept, so the old ones were restored: %s" % error) from None
     shutil.rmtree(taken)
     return {"changed": True}
 
 
-def keep(wanted: Wanted, backend: Backend) -> None:
+def keep(wanted: Wanted) -> None:
     """Make the active rules persistent, and record them."""
-    former = json.loads(text_of(CONFIRMED))["backend"] if os.path.exists(CONFIRMED) else backend.name
-    if former != backend.name:
-        named(former).remove()
-    backend.persist(wanted)
-    live = backend.live()
+    table.persist(wanted)
+    live = table.live()
     if live is None:
         raise RefusedError("the rules are gone: something else on this host removed them")
-    confirmed = {"backend": backend.name, "ephemeral": wanted.ephemeral, "wanted": wanted.digest, "live": live.rules}
-    write(CONFIRMED, json.dumps(confirmed))
+    write(CONFIRMED, json.dumps({"ephemeral": wanted.ephemeral, "wanted": wanted.digest, "live": live.rules}))
 
 
 def restore() -> Dict[str, Any]:
@@ -158,7 +167,7 @@ def restore() -> Dict[str, Any]:
     taken = take_armed("restoring")
     if taken is None:
         return {"changed": False}
-    named(json.loads(text_of(taken + "/armed.json"))["backend"]).restore(taken)
+    table.restore(taken)
     shutil.rmtree(taken)
     stop_waiting()
     return {"changed": True}
@@ -167,8 +176,7 @@ def restore() -> Dict[str, Any]:
 def remove() -> Dict[str, Any]:
     """Remove all rules and the state of this program."""
     restore()
-    for backend in BACKENDS:
-        backend().remove()
+    table.remove()
     if os.path.exists("/etc/systemd/system/" + RESTORE_UNIT):
         run(["systemctl", "--quiet", "disable", RESTORE_UNIT])
     shutil.rmtree(STATE, ignore_errors=True)
@@ -177,8 +185,7 @@ def remove() -> Dict[str, Any]:
 
 def show() -> Dict[str, Any]:
     """Print the differences between the active and the wanted rules."""
-    backend = in_charge()
-    return {"backend": backend.name, "differences": differences(read_wanted(), backend)}
+    return {"differences": differences(read_wanted())}
 
 
 def refuse_lockout(wanted: Wanted) -> None:
