@@ -35,7 +35,6 @@ _CORE = dict((
         "lock", "show", "remove",
     ),
     _verb(VerbGroup.PREPARE, "provision", "Bring every host of the inventory to the same known state", Names.HOSTS),
-    _verb(VerbGroup.PREPARE, "verify", "Test that every host is as the roles promise; JUnit report", Names.HOSTS),
     _verb(VerbGroup.PREPARE, "check", "Ask every host whether a run would work, and if not, why", Names.HOSTS),
     _verb(VerbGroup.RUN, "start", "Start a job on all nodes at the same moment, and follow it", Names.HOSTS),
     _verb(VerbGroup.RUN, "rerun", "Start the job of an earlier run again, under a new id"),

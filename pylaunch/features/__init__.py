@@ -40,6 +40,7 @@ FEATURES = (
     "report",
     "slurm",
     "variables",
+    "verify",
 )
 """Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, OBSERVER_OF_ALL_RUNS, START_FILE, NODES,
 JOB_OPTIONS, JUDGE."""

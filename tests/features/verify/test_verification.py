@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
+from pylaunch.features.verify import verification
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.provision import verify
 
 
 def test_the_hint_installs_the_tools_and_no_foreign_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="not installed: pytest, testinfra") as refused:
-        verify._require_tools()
+        verification._require_tools()
     assert refused.value.hint is not None
     assert shlex.split(refused.value.hint) == [sys.executable, "-m", "pip", "install", "pytest", "pytest-testinfra"]
 
@@ -23,6 +23,6 @@ def test_the_hint_installs_the_tools_and_no_foreign_package(monkeypatch: pytest.
 def test_a_report_in_a_directory_that_does_not_exist_is_refused_before_a_host_is_asked(tmp_path: Path) -> None:
     cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("cluster.ini",))
     with pytest.raises(UsageError, match=r"no such directory: .*/elsewhere") as refused:
-        verify.verify(cluster, junit=tmp_path / "elsewhere" / "report.xml")
+        verification.verify(cluster, junit=tmp_path / "elsewhere" / "report.xml")
     assert refused.value.hint == f"mkdir -p {tmp_path / 'elsewhere'}"
     assert not (tmp_path / "elsewhere").exists()

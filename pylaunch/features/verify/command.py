@@ -10,12 +10,12 @@ import click
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks.check import INDENT
 from pylaunch.errors import ExitCode
+from pylaunch.features.verify.specifications import SpecificationResult
+from pylaunch.features.verify.verification import ALL_PASSED, INTERRUPTED, SOME_FAILED, VerifyReport, verify
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import quoted
-from pylaunch.provision.specifications import SpecificationResult
-from pylaunch.provision.verify import ALL_PASSED, INTERRUPTED, SOME_FAILED, VerifyReport, verify
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.listing import counted, duration
 

@@ -1,7 +1,7 @@
 """Report of `verify` in lines: folded hosts, the reason, and a command."""
 
-from pylaunch.cli.commands.prepare.verify import lines
-from pylaunch.provision.specifications import SpecificationResult, results
+from pylaunch.features.verify.command import lines
+from pylaunch.features.verify.specifications import SpecificationResult, results
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="test_ssh_access" name="test_sshd_has_room[n2]"><properties><property name="host" value="n2"/>
