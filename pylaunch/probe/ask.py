@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.untrusted_json import UntrustedJsonError
-from pylaunch.errors import PylaunchError
+from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis import host_errors
+from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import Argv
 from pylaunch.probe.answers import MALFORMED, quoted_answer, what_is_wrong
 from pylaunch.probe.program import FROM_STDIN
@@ -44,6 +45,17 @@ class Unreachable:
 
     connection_failed: bool = False
     """The connection itself failed, so `transport.connections.diagnose_connections` can find out more."""
+
+
+def unreachable_error(unreachable: Mapping[str, Unreachable], cluster: Cluster) -> PylaunchError:
+    """Return the error for hosts of `cluster` that could not be reached."""
+    hints = host_errors.of_hosts({host: each.hint for host, each in unreachable.items()})
+    reasons = {host: (each.reason,) for host, each in unreachable.items()}
+    return ClusterNotReadyError(
+        f"{len(unreachable)} of {len(cluster.hosts)} hosts cannot be reached: {fold(unreachable)}",
+        evidence=[f"{hosts}  {reason}" for hosts, reason in host_errors.alike_errors(cluster.hosts, reasons)],
+        hint="\n      ".join(hints) or None,
+    )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ converge ─► Convergence      the playbook, for the hosts and roles that diff
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -67,26 +68,16 @@ class ProvisionSurvey:
     changes: Mapping[str, tuple[Change, ...]]
     """Differences, by host; hosts whose state is missing have no entry."""
 
-    notes: Mapping[str, tuple[Note, ...]]
-    """Settings that a host cannot have, by host; hosts whose state is missing have no entry."""
-
-    def with_(self, other: "ProvisionSurvey") -> "ProvisionSurvey":
-        """Return both surveys as one; for hosts in both, `other` wins."""
-        return replace(
-            self,
-            answers={**self.answers, **other.answers},
-            changes={**self.changes, **other.changes},
-            notes={**self.notes, **other.notes},
-        )
-
     def only(self, hosts: Collection[str]) -> "ProvisionSurvey":
         """Return the survey without hosts outside of `hosts`."""
-        return replace(
-            self,
-            answers={host: answer for host, answer in self.answers.items() if host in hosts},
-            changes={host: changes for host, changes in self.changes.items() if host in hosts},
-            notes={host: each for host, each in self.notes.items() if host in hosts},
-        )
+        answers = {host: answer for host, answer in self.answers.items() if host in hosts}
+        changes = {host: changes for host, changes in self.changes.items() if host in hosts}
+        return replace(self, answers=answers, changes=changes)
+
+    @property
+    def notes(self) -> dict[str, tuple[Note, ...]]:
+        """Settings that a host cannot have, by host that answered."""
+        return {host: notes_of(self.wanted.hosts[host], state) for host, state in self.states.items()}
 
     @property
     def states(self) -> dict[str, HostState]:
@@ -107,13 +98,6 @@ class ProvisionSurvey:
     def to_change(self) -> tuple[str, ...]:
         """Hosts on which Ansible must run."""
         return tuple(host for host in self.answers if self.changes.get(host) or host in self.without_python)
-
-    @property
-    def lock_holders(self) -> dict[str, str]:
-        """Hosts to change while a process holds the lock of their package manager: host → process."""
-        states = self.states
-        found = {host: states[host].lock_holder for host in self.to_change if host in states}
-        return {host: holder for host, holder in found.items() if holder is not None}
 
     @property
     def roles_to_run(self) -> tuple[str, ...]:
@@ -138,6 +122,17 @@ class Convergence:
         """Every changed host is in its desired state."""
         is_proven = not self.after.unreachable and not self.after.without_python
         return self.result.ok and is_proven and not any(self.after.changes.values())
+
+
+@dataclass(frozen=True)
+class BatchStarted:
+    """Ansible starts on the next hosts."""
+
+    hosts: tuple[str, ...]
+    roles: tuple[str, ...]
+
+
+ProvisionEvent = BatchStarted | Progress
 
 
 def site_request(cluster: Cluster, roles: tuple[str, ...] = ()) -> ProvisionRequest:
@@ -207,52 +202,34 @@ def run_site(
 def converge(
     request: ProvisionRequest,
     found: ProvisionSurvey,
-    roles: Sequence[str],
+    batches: Sequence[Sequence[str]],
     *,
-    on_progress: Callable[[Progress], None] | None = None,
+    roles: Sequence[str] = (),
+    emit: Callable[[ProvisionEvent], None],
 ) -> Convergence:
-    """Run `roles` of the playbook on the hosts of `request`, and survey these hosts again.
+    """Run the roles that differ, or `roles`, on batch after batch, and survey its hosts again; stop after the first
+    batch that fails.
 
     Raises ProvisionError when Ansible itself failed; failed tasks are part of the result.
     """
-    result = run_site(request, found, roles, on_progress=on_progress)
-    failed = {failure.host for failure in result.failures}
-    finished = request.cluster.only(set(request.cluster.names) - failed)
-    # Limits apply from the next login: shared connections would keep the old ones.
-    disconnect(finished)
-    return Convergence(result, _compared(replace(request, cluster=finished), found.wanted))
-
-
-def converge_in_batches(
-    request: ProvisionRequest,
-    found: ProvisionSurvey,
-    batches: Sequence[Sequence[str]],
-    *,
-    on_batch: Callable[[ProvisionSurvey], None],
-    on_progress: Callable[[Progress], None] | None = None,
-) -> Convergence:
-    """Converge the hosts to change batch after batch; stop after the first batch that fails."""
-    done: Convergence | None = None
+    results: list[PlaybookResult] = []
+    after = found.only(())
     for number, batch in enumerate(batches, start=1):
         part = found.only(batch)
-        on_batch(part)
-        of_batch = replace(request, cluster=request.cluster.only(part.to_change))
-        ended = converge(of_batch, part, part.roles_to_run, on_progress=on_progress)
-        done = ended if done is None else _together(done, ended)
-        if not ended.is_good:
-            return replace(done, untouched=tuple(host for later in batches[number:] for host in later))
-    assert done is not None, "there are hosts to change"
-    return done
-
-
-def _together(first: Convergence, second: Convergence) -> Convergence:
-    result = PlaybookResult(
-        {**first.result.tallies, **second.result.tallies},
-        (*first.result.failures, *second.result.failures),
-        {**first.result.returned, **second.result.returned},
-        (*first.result.changes, *second.result.changes),
-    )
-    return Convergence(result, first.after.with_(second.after))
+        to_run = tuple(roles) or part.roles_to_run
+        emit(BatchStarted(tuple(batch), to_run))
+        of_batch = replace(request, cluster=request.cluster.only(batch))
+        results.append(run_site(of_batch, part, to_run, on_progress=emit))
+        failed = {failure.host for failure in results[-1].failures}
+        finished = of_batch.cluster.only(set(batch) - failed)
+        # Limits apply from the next login: shared connections would keep the old ones.
+        disconnect(finished)
+        again = _compared(replace(request, cluster=finished), found.wanted)
+        after = replace(after, answers={**after.answers, **again.answers}, changes={**after.changes, **again.changes})
+        done = Convergence(PlaybookResult.joined(results), after, tuple(chain.from_iterable(batches[number:])))
+        if not done.is_good:
+            return done
+    return replace(done, untouched=())
 
 
 def _altered_environments(found: ProvisionSurvey) -> dict[str, object]:
@@ -270,7 +247,6 @@ def _compared(request: ProvisionRequest, wanted: Wanted) -> ProvisionSurvey:
         wanted,
         answers,
         {host: (*changes_of(wanted.hosts[host], state), *_edited(state)) for host, state in states.items()},
-        {host: notes_of(wanted.hosts[host], state) for host, state in states.items()},
     )
 
 

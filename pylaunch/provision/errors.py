@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from pylaunch.errors import ClusterNotReadyError, ProvisionError, PylaunchError
+from pylaunch.errors import ProvisionError
 from pylaunch.model.cluster import ENV_ROOT, Cluster
-from pylaunch.model.diagnosis import host_errors
-from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
-from pylaunch.probe.ask import NoPython, Unreachable
+from pylaunch.probe.ask import NoPython, Unreachable, unreachable_error
 from pylaunch.provision.manifest import Change
 from pylaunch.transport.runner import Failure
 
@@ -71,17 +69,6 @@ def _hint(failures: Sequence[Failure]) -> str:
         if hosts:
             return hint.format(hosts=fold(hosts))
     return f"after mending that: pylaunch provision --limit {fold(failure.host for failure in failures)}"
-
-
-def unreachable_error(unreachable: Mapping[str, Unreachable], cluster: Cluster) -> PylaunchError:
-    """Return the error for hosts of `cluster` that could not be reached."""
-    hints = host_errors.of_hosts({host: each.hint for host, each in unreachable.items()})
-    reasons = {host: (each.reason,) for host, each in unreachable.items()}
-    return ClusterNotReadyError(
-        f"{len(unreachable)} of {len(cluster.hosts)} hosts cannot be reached: {fold(unreachable)}",
-        evidence=[f"{hosts}  {reason}" for hosts, reason in alike_errors(cluster.hosts, reasons)],
-        hint="\n      ".join(hints) or None,
-    )
 
 
 def with_unreachable(

@@ -30,9 +30,9 @@ _BECOME = frozenset(
     ("pylaunch_unprivileged", "ansible_become", "ansible_become_exe", "ansible_become_method", "ansible_become_pass",
      "ansible_become_password", "ansible_become_user", "ansible_sudo_exe", "ansible_sudo_pass")
 )  # fmt: skip
+_TRUE = ("true", "yes", "on", "1", "y", "t")
 _WORD = re.compile(r"\w+")
 _OPAQUE = re.compile(r"\{[{%][^}]*\b(lookup|query|q|now|random|vars|varnames)\b")
-_TRUE = ("true", "yes", "on", "1", "y", "t")
 
 
 @dataclass(frozen=True)

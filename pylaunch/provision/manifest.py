@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers.hosts import manifest, package_lock, python_env
+from pylaunch.agent.probe.readers.hosts import manifest, python_env
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.answers import Unmeasured, value, values
@@ -11,7 +11,6 @@ from pylaunch.probe.ask import Answered, NoPython, Unreachable, ask, understood
 from pylaunch.probe.program import probe
 from pylaunch.protocol.readings.hosts import ManifestEntry
 
-PACKAGE_LOCK = "/var/lib/dpkg/lock-frontend"
 NO_RECORD, OTHER_INPUTS = "manifest", "inputs"
 """Subjects of changes that say no more than that a role has to run."""
 
@@ -41,9 +40,6 @@ class HostState:
 
     entries: Mapping[str, ManifestEntry] = field(default_factory=dict)
     unreadable: str | None = None
-    lock_holder: str | None = None
-    """The process that holds the lock of the package manager."""
-
     altered: tuple[tuple[str, ...], ...] = ()
     """Distribution, path and "edited", "missing" or "added", if all files of the environment were read."""
 
@@ -69,7 +65,6 @@ def ask_manifests(
                     "sudo_password": sudo_password,
                 }
             ),
-            **package_lock.lock_holder.ask([PACKAGE_LOCK]),
             **(python_env.contents.ask(replace(host, python=None).rank_python) if deep else {}),
         }
         for host in cluster.hosts
@@ -85,13 +80,11 @@ def ask_manifests(
 
 def _state(answered: Answered, question: Mapping[str, Any]) -> HostState:
     found = values(answered, question)
-    entries, locks = value(found, manifest.roles), value(found, package_lock.lock_holder)
+    entries = value(found, manifest.roles)
     altered: list[list[str]] | Unmeasured | None = found.get(python_env.contents)
-    holder = locks[0] if not isinstance(locks, Unmeasured) else None
     return HostState(
         entries if not isinstance(entries, Unmeasured) else {},
         entries.reason if isinstance(entries, Unmeasured) else None,
-        holder if isinstance(holder, str) else None,
         () if altered is None or isinstance(altered, Unmeasured) else tuple(map(tuple, altered)),
     )
 

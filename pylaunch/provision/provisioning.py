@@ -14,12 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.base.layout import RUN_ID
-from pylaunch.checks.occupancy.look import look
-from pylaunch.errors import ClusterNotReadyError, ProvisionError, UsageError
+from pylaunch.checks.occupancy.look import refuse_live_ranks
+from pylaunch.errors import ProvisionError, UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
-from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.run import Notes, ignore
 from pylaunch.model.setting import (
     Circumstances,
@@ -31,14 +29,15 @@ from pylaunch.model.setting import (
     refuse_errors,
     settings_of,
 )
-from pylaunch.model.text.argv import pylaunch
+from pylaunch.probe.ask import unreachable_error
 from pylaunch.provision.batches import batches
 from pylaunch.provision.convergence import (
     PYTHON_ENV,
     Convergence,
+    ProvisionEvent,
     ProvisionRequest,
     ProvisionSurvey,
-    converge_in_batches,
+    converge,
     run_site,
     site_request,
     survey,
@@ -49,7 +48,6 @@ from pylaunch.provision.errors import (
     failure_error,
     no_python_error,
     remaining_error,
-    unreachable_error,
     with_unreachable,
 )
 from pylaunch.provision.file_lines import FileDifference, file_lines, planned
@@ -138,19 +136,6 @@ class ProvisionPlan:
         """Raises ClusterNotReadyError for hosts that did not answer."""
         if self.found.unreachable:
             raise unreachable_error(self.found.unreachable, self.request.cluster)
-
-
-@dataclass(frozen=True)
-class BatchStarted:
-    """Ansible starts on the next hosts."""
-
-    hosts: tuple[str, ...]
-    roles: tuple[str, ...]
-    lock_holders: Mapping[str, str]
-    """Processes that hold the lock of the package manager, by host."""
-
-
-ProvisionEvent = BatchStarted | Progress
 
 
 @dataclass(frozen=True)
@@ -245,12 +230,11 @@ def provision(
     cluster = plan.request.cluster
     lacking = [host for host, changes in found.changes.items() if any(each.role == PYTHON_ENV for each in changes)]
     received = pass_on_archive(cluster.only(lacking), plan.request.environment, on_note, rate=plan.options.rate)
-    done = converge_in_batches(
+    done = converge(
         replace(plan.request, extra_vars={**plan.request.extra_vars, **received}),
         found,
         batches(found.to_change, plan.options.batch_sizes),
-        on_batch=lambda part: emit(BatchStarted(part.to_change, part.roles_to_run, part.lock_holders)),
-        on_progress=emit,
+        emit=emit,
     )
     return ProvisionReport(plan, done)
 
@@ -280,33 +264,6 @@ def reset_hosts(
     if result.failures:
         raise failure_error(result.failures, len(plan.request.cluster.hosts))
     return result
-
-
-def refuse_live_ranks(cluster: Cluster) -> None:
-    """Raise ClusterNotReadyError while ranks run on a host, or may run: their imports, and restarts, need
-    their environment. For a named environment, hosts know which runs use it: only ranks of others count."""
-    views, unreachable = look(cluster, USUAL_PORT)
-    if unreachable:
-        raise unreachable_error(unreachable, cluster)
-    hosts: dict[str, list[str]] = {}
-    own: dict[str, None] = {}
-    for name, view in views.items():
-        if view.processes_unread is not None:
-            hosts.setdefault(f"its processes cannot be read: {view.processes_unread}", []).append(name)
-        for each in (*view.occupancy.at_work, *view.occupancy.foreign):
-            if each.is_rank and (each.run is None or cluster.env_name is None):
-                what = "ranks that pylaunch did not start" if each.run is None else f"run {each.run}"
-                hosts.setdefault(f"{what} of {each.user}", []).append(name)
-                if each.run is not None and each in view.occupancy.at_work:
-                    own[each.run] = None
-    if not hosts:
-        return
-    stops = [pylaunch("stop", run) for run in own if RUN_ID.match(run)]
-    raise ClusterNotReadyError(
-        "ranks need the Python environment, so nothing was undone",
-        evidence=[f"{fold(dict.fromkeys(names))}: {what}" for what, names in hosts.items()],
-        hint="\n      ".join([*stops, f"who uses each host: {pylaunch('gpus')}"]),
-    )
 
 
 def _request(cluster: Cluster, options: ProvisionOptions) -> ProvisionRequest:

@@ -6,10 +6,10 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.provision.convergence import converge, site_request, survey
-from pylaunch.provision.errors import failure_error, remaining_error, unreachable_error
+from pylaunch.probe.ask import unreachable_error
+from pylaunch.provision.convergence import ProvisionEvent, converge, site_request, survey
+from pylaunch.provision.errors import failure_error, remaining_error
 from pylaunch.provision.root_access import refused_by_sudo, sudo_error
-from pylaunch.transport.runner import Progress
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def repairs(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Repair, ...]
     )
 
 
-def repair_hosts(cluster: Cluster, repair: Repair, on_progress: Callable[[Progress], None]) -> bool:
+def repair_hosts(cluster: Cluster, repair: Repair, emit: Callable[[ProvisionEvent], None]) -> bool:
     """Run the roles of `repair`; return False where they have nothing to change.
 
     Raises ClusterNotReadyError for hosts out of reach, ProvisionError for failed tasks.
@@ -56,7 +56,7 @@ def repair_hosts(cluster: Cluster, repair: Repair, on_progress: Callable[[Progre
         raise unreachable_error(found.unreachable, request.cluster)
     if refused := refused_by_sudo(request, found, on_all=True):
         raise sudo_error(request, refused, "--roles", ",".join(repair.roles))
-    done = converge(request, found, found.wanted.roles, on_progress=on_progress)
+    done = converge(request, found, (repair.hosts,), roles=repair.roles, emit=emit)
     if done.result.failures:
         raise failure_error(done.result.failures, len(repair.hosts))
     if any(done.after.changes.values()):

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from enum import Enum
@@ -138,6 +138,16 @@ class PlaybookResult:
         """No host failed."""
         return not self.failures
 
+    @classmethod
+    def joined(cls, results: "Sequence[PlaybookResult]") -> "PlaybookResult":
+        """Return the results of runs on different hosts as one."""
+        return cls(
+            {host: tally for each in results for host, tally in each.tallies.items()},
+            tuple(failure for each in results for failure in each.failures),
+            {host: tasks for each in results for host, tasks in each.returned.items()},
+            tuple(change for each in results for change in each.changes),
+        )
+
 
 def run_playbook(
     run: PlaybookRun,
@@ -222,6 +232,9 @@ class _Collected:
         self._changes: list[TaskChange] = []
         self._returned: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._tallies: dict[str, Tally] | None = None
+        self._failed_items: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+        """Results of the failed items of a loop, by host and id of the task."""
+
         self._output: deque[str] = deque(maxlen=15)
 
     def add(self, event: Mapping[str, Any]) -> Progress | None:
@@ -229,6 +242,8 @@ class _Collected:
         if name == "playbook_on_stats":
             self._tallies = _tallies(body)
             return None
+        if name == "runner_item_on_failed":
+            self._failed_items.setdefault((body["host"], body["task_uuid"]), []).append(body.get("res", {}))
         if name not in _STATUSES:
             self._output.extend(line for line in event["stdout"].splitlines() if line.strip())
             return None
@@ -242,7 +257,8 @@ class _Collected:
         if status is TaskStatus.CHANGED:
             self._changes.append(TaskChange(host, role, task, tuple(_diffs(result))))
         if status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE) and not body.get("ignore_errors"):
-            self._failures.append(Failure(host, role, task, failure_message(result)))
+            items = self._failed_items.get((host, body["task_uuid"]), ())
+            self._failures.append(Failure(host, role, task, failure_message(items or [result])))
         return Progress(host, role, task, status)
 
     def result(self) -> PlaybookResult:
@@ -288,12 +304,9 @@ def _tallies(stats: Mapping[str, Any]) -> dict[str, Tally]:
     return {host: Tally(**counts) for host, counts in hosts.items()}
 
 
-def failure_message(result: Mapping[str, Any]) -> str:
+def failure_message(results: Sequence[Mapping[str, Any]]) -> str:
     """Return the message of a failed task and the last lines of its output; for a loop, those of each failed item."""
-    items = [item for item in result.get("results", ()) if item.get("failed") or item.get("unreachable")]
-    if items:
-        return "\n".join(dict.fromkeys(_item_message(item) for item in items))
-    return _item_message(result)
+    return "\n".join(dict.fromkeys(_item_message(each) for each in results))
 
 
 def _item_message(result: Mapping[str, Any]) -> str:

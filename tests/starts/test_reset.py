@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from pylaunch.checks.occupancy.look import refuse_live_ranks
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.inventory import load_cluster
-from pylaunch.provision.provisioning import refuse_live_ranks
 from tests.starts.cluster import DirectoryCluster, ended, says
 
 

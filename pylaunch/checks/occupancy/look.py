@@ -16,12 +16,16 @@ from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.probe.readers.hosts import leftovers, occupants
 from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.base.dataclass import dataclass
+from pylaunch.base.layout import RUN_ID
+from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.hostset import fold
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.text import typed_json
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.probe.ask import Answered, Unreachable, ask, understood_all
+from pylaunch.probe.ask import Answered, Unreachable, ask, understood_all, unreachable_error
 from pylaunch.probe.program import asking, probe
 from pylaunch.protocol.readings.devices import Card, SmiReading
 from pylaunch.protocol.readings.hosts import CleanupReading, LeaseHolder, OccupantsReading, ProcessReading
@@ -344,3 +348,30 @@ def list_devices(cluster: Cluster) -> DeviceReport:
     views, unreachable = look(cluster, USUAL_PORT)
     found = tuple(each for host in cluster.hosts if host.name in views for each in devices(host, views[host.name]))
     return DeviceReport(views, found, unreachable)
+
+
+def refuse_live_ranks(cluster: Cluster) -> None:
+    """Raise ClusterNotReadyError while ranks run on a host, or may run: their imports, and restarts, need
+    their environment. For a named environment, hosts know which runs use it: only ranks of others count."""
+    views, unreachable = look(cluster, USUAL_PORT)
+    if unreachable:
+        raise unreachable_error(unreachable, cluster)
+    hosts: dict[str, list[str]] = {}
+    own: dict[str, None] = {}
+    for name, view in views.items():
+        if view.processes_unread is not None:
+            hosts.setdefault(f"its processes cannot be read: {view.processes_unread}", []).append(name)
+        for each in (*view.occupancy.at_work, *view.occupancy.foreign):
+            if each.is_rank and (each.run is None or cluster.env_name is None):
+                what = "ranks that pylaunch did not start" if each.run is None else f"run {each.run}"
+                hosts.setdefault(f"{what} of {each.user}", []).append(name)
+                if each.run is not None and each in view.occupancy.at_work:
+                    own[each.run] = None
+    if not hosts:
+        return
+    stops = [pylaunch("stop", run) for run in own if RUN_ID.match(run)]
+    raise ClusterNotReadyError(
+        "ranks need the Python environment, so nothing was undone",
+        evidence=[f"{fold(dict.fromkeys(names))}: {what}" for what, names in hosts.items()],
+        hint="\n      ".join([*stops, f"who uses each host: {pylaunch('gpus')}"]),
+    )

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.diagnosis.host_errors import OwnNames, Template
 from pylaunch.model.hostset import alike, fold
-from pylaunch.provision.convergence import ProvisionSurvey
+from pylaunch.provision.convergence import BatchStarted, ProvisionEvent, ProvisionSurvey
 from pylaunch.provision.file_lines import FileDifference
-from pylaunch.provision.manifest import PACKAGE_LOCK, Change
-from pylaunch.provision.provisioning import BatchStarted, ProvisionEvent, ProvisionPlan, ProvisionReport
+from pylaunch.provision.manifest import Change
+from pylaunch.provision.provisioning import ProvisionPlan, ProvisionReport
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.listing import counted, duration
 from pylaunch.transport.runner import Progress, TaskStatus
@@ -111,8 +111,6 @@ class ProvisionView:
             return
         self.end()
         console.say(f"{fold(event.hosts)}: {', '.join(event.roles)}")
-        for hosts, holder in alike({host: (holder,) for host, holder in event.lock_holders.items()}):
-            console.say(f"{hosts}: packages wait for {PACKAGE_LOCK}, which {holder} holds; for 5 minutes at most")
 
     def end(self) -> None:
         """Print the last task."""

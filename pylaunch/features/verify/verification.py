@@ -13,9 +13,8 @@ from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.features.verify.specifications import SpecificationResult, results
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.text.argv import quoted
-from pylaunch.probe.ask import Unreachable, ask, parted
+from pylaunch.probe.ask import Unreachable, ask, parted, unreachable_error
 from pylaunch.probe.program import probe
-from pylaunch.provision.errors import unreachable_error
 from pylaunch.store import content
 from pylaunch.transport import process
 

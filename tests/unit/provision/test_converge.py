@@ -24,7 +24,7 @@ def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
     cluster = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
     changes = {"n1": (), "n2": (Change("time_sync", "package chrony", "not installed"),)}
     answers = {name: Unreachable("not asked") for name in cluster.names}
-    found = ProvisionSurvey(Wanted({}, ("firewall", "time_sync")), answers, changes, {})
+    found = ProvisionSurvey(Wanted({}, ("firewall", "time_sync")), answers, changes)
     runs: list[PlaybookRun] = []
 
     def recorded(run: PlaybookRun, **_: object) -> PlaybookResult:
@@ -35,7 +35,7 @@ def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
     monkeypatch.setattr(convergence, "disconnect", lambda cluster: None)
     monkeypatch.setattr(convergence, "_compared", lambda request, wanted: found)
     request = ProvisionRequest(cluster.only(found.to_change), Content(tmp_path / "site.yml", tmp_path))
-    converge(request, found, found.roles_to_run)
+    converge(request, found, (found.to_change,), emit=lambda event: None)
     (run,) = runs
     assert run.cluster.names == ("n2",)
     assert (run.tags, run.skip_tags) == (("time_sync",), ("firewall", "python_env"))

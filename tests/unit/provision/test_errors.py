@@ -2,12 +2,11 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.probe.ask import NoPython, Unreachable
+from pylaunch.probe.ask import NoPython, Unreachable, unreachable_error
 from pylaunch.provision.errors import (
     failure_error,
     no_python_error,
     remaining_error,
-    unreachable_error,
     with_unreachable,
 )
 from pylaunch.provision.manifest import Change

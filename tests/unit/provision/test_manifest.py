@@ -52,7 +52,6 @@ def test_an_answer_of_another_shape_is_no_answer(monkeypatch: pytest.MonkeyPatch
     cluster = Cluster((Host("n1", "10.0.0.1"),))
     readings = {
         "manifest.roles": {"value": value, "seconds": 0.1},
-        "package_lock.holder": {"value": [{"value": None}], "seconds": 0.1},
     }
     monkeypatch.setattr(manifest, "ask", lambda cluster, programs: {"n1": {"readings": readings}})
     assert "not understood" in str(ask_manifests(cluster)["n1"])
@@ -60,12 +59,10 @@ def test_an_answer_of_another_shape_is_no_answer(monkeypatch: pytest.MonkeyPatch
 
 def test_a_manifest_that_cannot_be_read_makes_every_role_run(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster((Host("n1", "10.0.0.1"),))
-    readings = {"manifest.roles": {"unmeasured": "it is not understood", "seconds": 0.1},
-                "package_lock.holder": {"value": [{"value": "pid 7 (apt) of root"}], "seconds": 0.1}}  # fmt: skip
+    readings = {"manifest.roles": {"unmeasured": "it is not understood", "seconds": 0.1}}
     monkeypatch.setattr(manifest, "ask", lambda cluster, programs: {"n1": {"readings": readings}})
     state = ask_manifests(cluster)["n1"]
     assert isinstance(state, HostState)
-    assert state.lock_holder == "pid 7 (apt) of root"
     assert {each.difference for each in changes_of(WANTED, state)} == {"it is not understood"}
 
 

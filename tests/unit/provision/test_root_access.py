@@ -29,7 +29,6 @@ def test_only_hosts_that_change_and_need_sudo_are_asked_and_their_refusals_are_f
         Wanted({}, (), {"n5": {"ansible_become_password": "x"}}),
         answers,
         {**dict.fromkeys(NAMES, changed), "n4": (), "n6": ()},
-        {},
     )
     asked: list[str] = []
 
@@ -56,7 +55,7 @@ def test_a_repair_changes_nothing_where_sudo_refuses(monkeypatch: pytest.MonkeyP
     cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("/etc/cluster.ini",))
     changes = {"n1": (Change("time_sync", "package chrony", "not installed"),)}
     answers: dict[str, Any] = {"n1": None}
-    monkeypatch.setattr(repair, "survey", lambda request: ProvisionSurvey(Wanted({}, ()), answers, changes, {}))
+    monkeypatch.setattr(repair, "survey", lambda request: ProvisionSurvey(Wanted({}, ()), answers, changes))
     monkeypatch.setattr(repair, "refused_by_sudo", lambda request, found, on_all: {"n1": WANTED})
     monkeypatch.setattr(repair, "converge", None)
     with pytest.raises(ClusterNotReadyError, match="nothing was changed") as refused:

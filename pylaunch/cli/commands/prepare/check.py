@@ -169,7 +169,7 @@ def _show(found: Result) -> None:
 def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
     """Run the roles that findings name and check again. Returns `found` when no finding names one."""
     # Loads Ansible, which takes as long as asking three hosts.
-    from pylaunch.cli.views.provision import TaskLines  # noqa: PLC0415
+    from pylaunch.cli.views.provision import ProvisionView  # noqa: PLC0415
     from pylaunch.provision.repair import repair_hosts, repairs  # noqa: PLC0415
 
     plan = repairs(request.cluster, found.findings)
@@ -184,11 +184,11 @@ def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
     if not sure and not console.confirm("run these roles there?"):
         raise ClusterNotReadyError("nothing was changed") if found.failed else click.Abort()
     for repair in plan:
-        tasks = TaskLines()
+        view = ProvisionView()
         try:
-            is_needed = repair_hosts(request.cluster, repair, tasks.add)
+            is_needed = repair_hosts(request.cluster, repair, view.show)
         finally:
-            tasks.end()
+            view.end()
         if not is_needed:
             hosts, roles = fold(repair.hosts), ", ".join(repair.roles)
             console.say(f"{hosts}: {roles} has nothing to change: see the finding's fix")

@@ -15,7 +15,7 @@ def test_a_line_that_names_its_own_host_is_one_row_for_all_hosts(capsys: pytest.
     changes = {
         name: (Change("host_baseline", "/etc/hosts", f"has the line '127.0.1.1 {name}'"),) for name in cluster.names
     }
-    found = ProvisionSurvey(Wanted({}, ()), {}, changes, {})
+    found = ProvisionSurvey(Wanted({}, ()), {}, changes)
     content = Content(Path("site.yml"), Path("roles"))
     show_plan(ProvisionPlan(ProvisionRequest(cluster, content), ProvisionOptions(), found))
     (_, row) = capsys.readouterr().out.splitlines()

@@ -2,11 +2,11 @@
 
 import pytest
 
+from pylaunch.checks.occupancy import look
 from pylaunch.checks.occupancy.look import HostView, Occupancy, Occupant, Unread
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import Unreachable
-from pylaunch.provision import provisioning as provision
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 IDLE = HostView(Occupancy(), (), None, {}, ())
@@ -19,15 +19,15 @@ def rank(run: str | None, user: str = "ada") -> Occupant:
 def refusal(
     monkeypatch: pytest.MonkeyPatch, views: dict[str, HostView], unreachable: dict[str, Unreachable] | None = None
 ) -> str:
-    monkeypatch.setattr(provision, "look", lambda cluster, port: (views, unreachable or {}))
+    monkeypatch.setattr(look, "look", lambda cluster, port: (views, unreachable or {}))
     with pytest.raises(ClusterNotReadyError) as refused:
-        provision.refuse_live_ranks(CLUSTER)
+        look.refuse_live_ranks(CLUSTER)
     return refused.value.render()
 
 
 def test_hosts_without_ranks_may_be_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provision, "look", lambda cluster, port: ({"n1": IDLE, "n2": IDLE}, {}))
-    provision.refuse_live_ranks(CLUSTER)
+    monkeypatch.setattr(look, "look", lambda cluster, port: ({"n1": IDLE, "n2": IDLE}, {}))
+    look.refuse_live_ranks(CLUSTER)
 
 
 def test_a_host_that_does_not_answer_is_not_taken_for_idle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,15 +47,13 @@ def test_a_named_environment_may_go_while_runs_use_others_but_not_beside_ranks_o
 ) -> None:
     named, of_runs = CLUSTER.with_env_name("vision"), Occupancy(at_work=(rank("7f3a9c01"),))
     monkeypatch.setattr(
-        provision, "look", lambda cluster, port: ({"n1": HostView(of_runs, (), None, {}, ()), "n2": IDLE}, {})
+        look, "look", lambda cluster, port: ({"n1": HostView(of_runs, (), None, {}, ()), "n2": IDLE}, {})
     )
-    provision.refuse_live_ranks(named)
+    look.refuse_live_ranks(named)
     mixed = Occupancy(at_work=(rank("7f3a9c01"),), foreign=(rank(None, "eve"),))
-    monkeypatch.setattr(
-        provision, "look", lambda cluster, port: ({"n1": HostView(mixed, (), None, {}, ()), "n2": IDLE}, {})
-    )
+    monkeypatch.setattr(look, "look", lambda cluster, port: ({"n1": HostView(mixed, (), None, {}, ()), "n2": IDLE}, {}))
     with pytest.raises(ClusterNotReadyError) as refused:
-        provision.refuse_live_ranks(named)
+        look.refuse_live_ranks(named)
     assert "ranks that pylaunch did not start of eve" in refused.value.render()
     assert "7f3a9c01" not in refused.value.render()
 
