@@ -13,8 +13,12 @@ import pylaunch
 
 COLLECTION = "pylaunch.cluster"
 DIRECTORIES = ("meta", "playbooks", "plugins", "roles")
-FILES = ("galaxy.yml", "docs/guides/roles-alone.md", "CHANGELOG.md")
-"""An installed package has no CHANGELOG.md."""
+FILES = {
+    "galaxy.yml": Path("galaxy.yml"),
+    "README.md": Path("docs", "guides", "roles-alone.md"),
+    "CHANGELOG.md": Path("CHANGELOG.md"),
+}
+"""Name in the collection → file; an installed package has no CHANGELOG.md."""
 
 SHARED = (
     "agent/probe/altered.py",
@@ -30,13 +34,12 @@ def assemble(content: Path, directory: Path) -> Path:
     made = directory.joinpath("ansible_collections", *COLLECTION.split("."))
     for name in DIRECTORIES:
         shutil.copytree(content / name, made / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in FILES:
-        if (content / name).exists():
-            (made / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(content / name, made / name)
+    for name, file in FILES.items():
+        if (content / file).exists():
+            shutil.copyfile(content / file, made / name)
     for name in SHARED:
-        file = Path(pylaunch.__file__).parent / name
-        shutil.copyfile(file, made / "plugins" / "module_utils" / file.name)
+        shared = Path(pylaunch.__file__).parent / name
+        shutil.copyfile(shared, made / "plugins" / "module_utils" / shared.name)
     return made
 
 
