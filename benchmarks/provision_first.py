@@ -14,12 +14,14 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from lab.lab import Lab
 from pylaunch.inventory import load_cluster
+from pylaunch.transport.collection import assemble
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -33,14 +35,16 @@ def by_pylaunch(lab: Lab) -> None:
 def by_ansible(lab: Lab) -> None:
     """Run the same playbook with ansible-playbook."""
     cluster = load_cluster(lab.inventory)
-    settings = {
-        "ANSIBLE_ROLES_PATH": str(ROOT / "roles"),
-        "ANSIBLE_PIPELINING": "True",
-        "ANSIBLE_FORKS": str(len(cluster.hosts)),
-        "ANSIBLE_SSH_COMMON_ARGS": f"-o UserKnownHostsFile={cluster.known_hosts}",
-    }
-    playbook = str(ROOT / "playbooks" / "site.yml")
-    run([str(BIN / "ansible-playbook"), "-i", str(lab.inventory), playbook], {**lab.environment, **settings})
+    with tempfile.TemporaryDirectory() as directory:
+        assemble(ROOT, Path(directory))
+        settings = {
+            "ANSIBLE_COLLECTIONS_PATH": directory,
+            "ANSIBLE_PIPELINING": "True",
+            "ANSIBLE_FORKS": str(len(cluster.hosts)),
+            "ANSIBLE_SSH_COMMON_ARGS": f"-o UserKnownHostsFile={cluster.known_hosts}",
+        }
+        words = [str(BIN / "ansible-playbook"), "-i", str(lab.inventory), "pylaunch.cluster.site"]
+        run(words, {**lab.environment, **settings})
 
 
 def run(argv: list[str], env: dict[str, str]) -> None:

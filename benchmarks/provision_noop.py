@@ -18,6 +18,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from pathlib import Path
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.transport import process
+from pylaunch.transport.collection import assemble
 from pylaunch.transport.connections import connector_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,16 +91,18 @@ def main() -> None:
     inventory = options.inventory.resolve()
     cluster = load_cluster(inventory, limit=options.limit)
     limit = ["--limit", options.limit] if options.limit else []
+    collections = Path(tempfile.mkdtemp(prefix="pylaunch-collections-"))
+    assemble(ROOT, collections)
     ansible_environment = {
-        "ANSIBLE_ROLES_PATH": str(ROOT / "roles"),
+        "ANSIBLE_COLLECTIONS_PATH": str(collections),
         "ANSIBLE_PIPELINING": "True",
         "ANSIBLE_FORKS": str(len(cluster.hosts)),
         "ANSIBLE_SSH_COMMON_ARGS": f"-o UserKnownHostsFile={cluster.known_hosts}",
     }
     ours = command([str(BIN / "pylaunch"), "provision", "-i", str(inventory), *limit], {})
-    playbook = str(ROOT / "playbooks" / "site.yml")
     names = ",".join(cluster.names)
-    ansible = command([str(BIN / "ansible-playbook"), "-i", str(inventory), "-l", names, playbook], ansible_environment)
+    words = [str(BIN / "ansible-playbook"), "-i", str(inventory), "-l", names, "pylaunch.cluster.site"]
+    ansible = command(words, ansible_environment)
     report: dict[str, object] = {
         "hosts": len(cluster.hosts),
         "pylaunch_provision": measured(ours, options.runs),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from conftest import Members, RoleVariables, connected
@@ -11,7 +12,7 @@ from testinfra.host import Host
 
 from pylaunch.model.cluster import Host as ClusterHost
 from pylaunch.model.hostset import fold
-from pylaunch.provision.convergence import site_request
+from pylaunch.store.files import project_environment
 
 pytestmark = pytest.mark.role("python_env")
 
@@ -51,7 +52,8 @@ def environment(variables: RoleVariables, host: Host, name: str, members: Member
 
 def locked(members: Members) -> str | None:
     """Return the id of the environment that is locked beside the inventory."""
-    file = site_request(members.cluster).environment / "manifest.json"
+    cluster = members.cluster
+    file = project_environment(Path(cluster.sources[0]), cluster.env_name) / "manifest.json"
     return str(json.loads(file.read_text())["id"]) if file.is_file() else None
 
 

@@ -3,14 +3,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import json
-import os
-
-from ansible.module_utils.basic import AnsibleModule
-
 DOCUMENTATION = r"""
 module: agent
 short_description: Install pylaunch's agent on a host and remove leftovers of dead runs
@@ -73,6 +65,14 @@ runs:
   elements: str
   returned: success
 """
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+
+from ansible.module_utils.basic import AnsibleModule
 
 
 def main() -> None:

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.pylaunch.cluster.plugins.module_utils.interfaces import UndecidedError, is_foreign, wanted
-
 DOCUMENTATION = r"""
 module: communication
 short_description: Determine the interface, adapters and variables for traffic to the other members of a cluster
@@ -72,6 +69,9 @@ foreign:
   elements: str
   returned: success
 """
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.pylaunch.cluster.plugins.module_utils.interfaces import UndecidedError, is_foreign, wanted
 
 
 def main() -> None:

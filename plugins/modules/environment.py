@@ -3,30 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import hashlib
-import json
-import os
-import platform
-import shutil
-import stat
-import sys
-import tarfile
-import zipfile
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.pylaunch.cluster.plugins.module_utils.altered import altered_files
-from ansible_collections.pylaunch.cluster.plugins.module_utils.environment_base import Base, distribution, linked_copy
-from ansible_collections.pylaunch.cluster.plugins.module_utils.environment_store import (
-    RefusedError,
-    link_of,
-    prune,
-    remove,
-    remove_incoming,
-)
-from ansible_collections.pylaunch.cluster.plugins.module_utils.installed import MARKER, installed_digest
-
 DOCUMENTATION = r"""
 module: environment
 short_description: Install a locked Python environment from its archive, without network access
@@ -119,6 +95,30 @@ removed:
   elements: str
   returned: with state current
 """
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import stat
+import sys
+import tarfile
+import zipfile
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.pylaunch.cluster.plugins.module_utils.altered import altered_files
+from ansible_collections.pylaunch.cluster.plugins.module_utils.environment_base import Base, distribution, linked_copy
+from ansible_collections.pylaunch.cluster.plugins.module_utils.environment_store import (
+    RefusedError,
+    link_of,
+    prune,
+    remove,
+    remove_incoming,
+)
+from ansible_collections.pylaunch.cluster.plugins.module_utils.installed import MARKER, installed_digest
 
 BYTECODE = 1.4
 """Factor for compiled files in addition to the unpacked wheels; measured 1.2 to 1.35."""

@@ -3,12 +3,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.pylaunch.cluster.plugins.module_utils.managed import managed, read_manifest
-
 DOCUMENTATION = r"""
 module: manifest
 short_description: Record what a role manages on a host
@@ -81,6 +75,12 @@ managed:
   type: dict
   returned: with state present
 """
+
+import json
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.pylaunch.cluster.plugins.module_utils.managed import managed, read_manifest
 
 EMPTY = {"inputs": "", "notes": [], "managed": {}}
 

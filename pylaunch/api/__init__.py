@@ -34,7 +34,8 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.provision.provisioning import ProvisionOptions, ProvisionReport
+from pylaunch.provision.convergence import ProvisionOptions
+from pylaunch.provision.provisioning import ProvisionReport
 from pylaunch.runs.events import RanksReleased, RunEnded
 from pylaunch.runs.stacks import StacksReport
 from pylaunch.runs.start import StartOptions

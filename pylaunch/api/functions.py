@@ -17,8 +17,8 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import base_of
 from pylaunch.provision import provisioning as provisioning
-from pylaunch.provision.convergence import ProvisionEvent
-from pylaunch.provision.provisioning import ProvisionOptions, ProvisionReport
+from pylaunch.provision.convergence import ProvisionEvent, ProvisionOptions
+from pylaunch.provision.provisioning import ProvisionReport
 from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_job, find_run

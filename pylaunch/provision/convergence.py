@@ -10,11 +10,12 @@ from itertools import chain
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.errors import UsageError
 from pylaunch.inventory.load import listing_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.ask import NoPython, Unreachable
-from pylaunch.provision.environments.environment import MANIFEST
-from pylaunch.provision.inputs import Content, Wanted, wanted_of
+from pylaunch.provision.environments.environment import MANIFEST, previous_environment
+from pylaunch.provision.inputs import Wanted, wanted_of
 from pylaunch.provision.manifest import (
     Answer,
     Change,
@@ -33,30 +34,64 @@ from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run
 PYTHON_ENV = "python_env"
 
 
+ALL_AT_ONCE = "100%"
+
+
 @dataclass(frozen=True)
-class ProvisionRequest:
-    """Hosts and roles to bring into the desired state."""
+class ProvisionOptions:
+    """Roles to bring to their desired state, and how."""
 
-    cluster: Cluster
-    content: Content
     roles: tuple[str, ...] = ()
-    """Run only these roles; empty runs all roles of the playbook."""
+    """Only these; empty is all."""
 
-    extra_vars: Mapping[str, object] = field(default_factory=dict)
-    become_password: str | None = field(default=None, repr=False)
+    environment: Path | None = None
+    """Python environment to install; None is the one next to the inventory."""
+
+    rollback: bool = False
+    """Install the environment that was locked before this one; only the role python_env."""
+
     deep: bool = False
-    """Compare every file of the Python environments."""
+    """Read every file of the Python environments."""
+
+    batch_sizes: str = ALL_AT_ONCE
+    """Sizes of the batches of hosts that change together: "1,10%,100%"."""
+
+    rate: int = 0
+    """Most bytes per second of an archive that this machine, and each host, sends; 0 is no limit."""
+
+    become_password: str | None = field(default=None, repr=False)
+    """None is sudo without a password."""
 
     with_diff: bool = False
-    """Return the lines of files that change."""
+    """Report the lines of files that change."""
+
+
+@dataclass(frozen=True)
+class ProvisionRequest:
+    """Hosts to bring into the desired state, and how."""
+
+    cluster: Cluster
+    options: ProvisionOptions
+    environment: Path
+    """Directory of the locked Python environment."""
+
+    received: Mapping[str, object] = field(default_factory=dict)
+    """Variables about the archive that hosts passed on to each other."""
 
     @property
-    def environment(self) -> Path:
-        """Directory of the locked Python environment."""
-        source = self.extra_vars.get("python_env_source")
-        return (
-            Path(str(source)) if source else project_environment(Path(self.cluster.sources[0]), self.cluster.env_name)
-        )
+    def roles(self) -> tuple[str, ...]:
+        """Run only these roles; empty runs all roles of the playbook."""
+        return (PYTHON_ENV,) if self.options.rollback else self.options.roles
+
+    @property
+    def extra_vars(self) -> dict[str, object]:
+        """Variables for Ansible that are not in the inventory."""
+        found: dict[str, object] = {"pylaunch_project_directory": str(project_directory(Path(self.cluster.sources[0])))}
+        if self.cluster.env_name is not None:
+            found["pylaunch_environment_name"] = self.cluster.env_name
+        if self.options.environment is not None or self.options.rollback:
+            found["python_env_source"] = str(self.environment)
+        return {**found, **self.received}
 
 
 @dataclass(frozen=True)
@@ -135,15 +170,16 @@ class BatchStarted:
 ProvisionEvent = BatchStarted | Progress
 
 
-def site_request(cluster: Cluster, roles: tuple[str, ...] = ()) -> ProvisionRequest:
-    """Return the request of `pylaunch provision`: the site playbook, and the environment next to the inventory."""
-    named = {} if cluster.env_name is None else {"pylaunch_environment_name": cluster.env_name}
-    return ProvisionRequest(
-        cluster,
-        Content(content.playbook("site"), content.roles_directory()),
-        roles=roles,
-        extra_vars={"pylaunch_project_directory": str(project_directory(Path(cluster.sources[0]))), **named},
-    )
+def request_of(cluster: Cluster, options: ProvisionOptions) -> ProvisionRequest:
+    """Return the request for `cluster`. Raises UsageError for one without an inventory."""
+    if not cluster.sources:
+        raise UsageError(
+            "provision changes machines and needs an inventory that names them",
+            hint="pylaunch provision -i cluster.ini; for this machine, the line: localhost ansible_connection=local",
+        )
+    own = options.environment or project_environment(Path(cluster.sources[0]), cluster.env_name)
+    environment = previous_environment(own.absolute()) if options.rollback else own.absolute()
+    return ProvisionRequest(cluster, options, environment)
 
 
 def survey(request: ProvisionRequest) -> ProvisionSurvey:
@@ -151,7 +187,7 @@ def survey(request: ProvisionRequest) -> ProvisionSurvey:
     cluster = request.cluster
     name = cluster.env_name
     wanted = wanted_of(
-        request.content,
+        content.content_directory(),
         listing_of(Path(cluster.sources[0])),
         cluster.names,
         only=request.roles,
@@ -187,14 +223,14 @@ def run_site(
 ) -> PlaybookResult:
     """Run `roles` of the playbook on the hosts of `request`; with `check`, only report what they would change."""
     run = PlaybookRun(
-        playbook=request.content.playbook,
+        playbook=content.playbook("site"),
         cluster=request.cluster,
         tags=tuple(roles),
-        skip_tags=tuple(sorted({each.name for each in request.content.roles.iterdir()} - set(roles))),
+        skip_tags=tuple(sorted({each.name for each in content.roles_directory().iterdir()} - set(roles))),
         extra_vars={**request.extra_vars, "pylaunch_inputs": found.wanted.hosts, **_altered_environments(found)},
         check=check,
-        diff=check or request.with_diff,
-        become_password=request.become_password,
+        diff=check or request.options.with_diff,
+        become_password=request.options.become_password,
     )
     return run_playbook(run, on_event=on_progress)
 
@@ -239,9 +275,9 @@ def _altered_environments(found: ProvisionSurvey) -> dict[str, object]:
 
 
 def _compared(request: ProvisionRequest, wanted: Wanted) -> ProvisionSurvey:
-    is_deep = request.deep and PYTHON_ENV in wanted.roles and request.environment.is_dir()
+    is_deep = request.options.deep and PYTHON_ENV in wanted.roles and request.environment.is_dir()
     unprivileged = [name for name in request.cluster.names if wanted.is_unprivileged(name)]
-    answers = ask_manifests(request.cluster, unprivileged, sudo_password=request.become_password, deep=is_deep)
+    answers = ask_manifests(request.cluster, unprivileged, sudo_password=request.options.become_password, deep=is_deep)
     states = {host: answer for host, answer in answers.items() if isinstance(answer, HostState)}
     return ProvisionSurvey(
         wanted,

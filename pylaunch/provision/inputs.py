@@ -36,14 +36,6 @@ _OPAQUE = re.compile(r"\{[{%][^}]*\b(lookup|query|q|now|random|vars|varnames)\b"
 
 
 @dataclass(frozen=True)
-class Content:
-    """A playbook and the roles it uses."""
-
-    playbook: Path
-    roles: Path
-
-
-@dataclass(frozen=True)
 class Wanted:
     """The roles of each host and their inputs."""
 
@@ -67,25 +59,25 @@ class Wanted:
 
 
 def wanted_of(
-    content: Content,
+    collection: Path,
     listing: Listing,
     hosts: Sequence[str],
     *,
     only: Sequence[str] = (),
     given: Mapping[str, object] | None = None,
 ) -> Wanted:
-    """Return the inputs of every role of the playbook, or those in `only`, on `hosts`.
+    """Return the inputs of every role of the playbook site.yml, or those in `only`, on `hosts`.
 
-    `given` are values beside the inventory. Raises UsageError for a role the playbook does not have and for misspelt
-    variables of roles.
+    `collection` is the directory of `playbooks/`, `roles/` and `plugins/`; `given` are values beside the inventory.
+    Raises UsageError for a role the playbook does not have and for misspelt variables of roles.
     """
-    listed = _listed_roles(content.playbook)
+    listed = _listed_roles(collection / "playbooks" / "site.yml")
     if unknown := sorted(set(only) - listed.keys()):
         raise UsageError(f"no such role: {', '.join(unknown)}", hint=f"roles: {', '.join(listed)}")
     variables = {host: listing.variables.get(host, {}) for host in listing.hosts_of("all")}
     own = {host: variables.get(host, {}) for host in hosts}
-    files = {role: _files(content.roles / role, content.roles.parent / "plugins") for role in listed}
-    _refuse_misspelt(own, {role: words for role, (words, _) in files.items()}, content)
+    files = {role: _files(collection / "roles" / role, collection / "plugins") for role in listed}
+    _refuse_misspelt(own, {role: words for role, (words, _) in files.items()})
     groups = {name: listing.hosts_of(name) for name in listing.groups}
     chosen = [role for role in listed if not only or role in only]
     digests = {role: _digests(own, variables, groups, files[role], given or {}) for role in chosen}
@@ -163,9 +155,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _refuse_misspelt(
-    hosts: Mapping[str, Mapping[str, object]], roles: Mapping[str, frozenset[str]], content: Content
-) -> None:
+def _refuse_misspelt(hosts: Mapping[str, Mapping[str, object]], roles: Mapping[str, frozenset[str]]) -> None:
     """Raise UsageError for variables whose names are almost those of roles."""
     known = set[str]().union(*roles.values())
     found: dict[str, list[str]] = {}

@@ -11,11 +11,10 @@ result = reset_hosts(plan, emit, …)           undoes what the roles own
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.checks.occupancy.look import refuse_live_ranks
-from pylaunch.errors import ProvisionError, UsageError
+from pylaunch.errors import ProvisionError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import Notes, ignore
@@ -35,14 +34,15 @@ from pylaunch.provision.convergence import (
     PYTHON_ENV,
     Convergence,
     ProvisionEvent,
+    ProvisionOptions,
     ProvisionRequest,
     ProvisionSurvey,
     converge,
+    request_of,
     run_site,
-    site_request,
     survey,
 )
-from pylaunch.provision.environments.environment import previous_environment, swap_with_previous
+from pylaunch.provision.environments.environment import swap_with_previous
 from pylaunch.provision.environments.spread_archive import pass_on_archive
 from pylaunch.provision.errors import (
     failure_error,
@@ -77,44 +77,11 @@ def lint_variables(
     return tuple(findings)
 
 
-ALL_AT_ONCE = "100%"
-
-
-@dataclass(frozen=True)
-class ProvisionOptions:
-    """Roles to bring to their desired state, and how."""
-
-    roles: tuple[str, ...] = ()
-    """Only these; empty is all."""
-
-    environment: Path | None = None
-    """Python environment to install; None is the one next to the inventory."""
-
-    rollback: bool = False
-    """Install the environment that was locked before this one; only the role python_env."""
-
-    deep: bool = False
-    """Read every file of the Python environments."""
-
-    batch_sizes: str = ALL_AT_ONCE
-    """Sizes of the batches of hosts that change together: "1,10%,100%"."""
-
-    rate: int = 0
-    """Most bytes per second of an archive that this machine, and each host, sends; 0 is no limit."""
-
-    become_password: str | None = field(default=None, repr=False)
-    """None is sudo without a password."""
-
-    with_diff: bool = False
-    """Report the lines of files that change."""
-
-
 @dataclass(frozen=True)
 class ProvisionPlan:
     """The difference between hosts and their desired state."""
 
     request: ProvisionRequest
-    options: ProvisionOptions
     found: ProvisionSurvey
 
     lines: Mapping[str, tuple[FileDifference, ...]] = field(default_factory=dict)
@@ -203,8 +170,8 @@ def look_ahead(plan: ProvisionPlan, hosts: Sequence[str], emit: Callable[[Progre
 
 def plan_reset(cluster: Cluster, options: ProvisionOptions) -> ProvisionPlan:
     """Ask every host what it is, for a reset. Raises the errors of `plan_provision`, but not those of variables."""
-    request = _request(cluster, options)
-    return ProvisionPlan(request, options, survey(request))
+    request = request_of(cluster, options)
+    return ProvisionPlan(request, survey(request))
 
 
 def roll_back(plan: ProvisionPlan) -> ProvisionPlan:
@@ -213,9 +180,10 @@ def roll_back(plan: ProvisionPlan) -> ProvisionPlan:
     Raises ClusterNotReadyError while a host is out of reach, which would keep the other environment.
     """
     plan.raise_if_unreachable()
-    directory = _environment(plan.request.cluster, plan.options)
+    request = plan.request
+    directory = request_of(request.cluster, replace(request.options, rollback=False)).environment
     swap_with_previous(directory)
-    return replace(plan, request=_with_environment(plan.request, directory))
+    return replace(plan, request=replace(request, environment=directory))
 
 
 def provision(
@@ -229,11 +197,11 @@ def provision(
         return ProvisionReport(plan, None)
     cluster = plan.request.cluster
     lacking = [host for host, changes in found.changes.items() if any(each.role == PYTHON_ENV for each in changes)]
-    received = pass_on_archive(cluster.only(lacking), plan.request.environment, on_note, rate=plan.options.rate)
+    received = pass_on_archive(cluster.only(lacking), plan.request.environment, on_note, rate=plan.request.options.rate)
     done = converge(
-        replace(plan.request, extra_vars={**plan.request.extra_vars, **received}),
+        replace(plan.request, received=received),
         found,
-        batches(found.to_change, plan.options.batch_sizes),
+        batches(found.to_change, plan.request.options.batch_sizes),
         emit=emit,
     )
     return ProvisionReport(plan, done)
@@ -257,32 +225,10 @@ def reset_hosts(
         tags=request.roles,
         extra_vars={**request.extra_vars, "python_env_reset": environments},
         check=dry_run,
-        become_password=request.become_password,
+        become_password=request.options.become_password,
     )
     result = run_playbook(undo, on_event=emit)
     disconnect(request.cluster)  # Limits apply from the next login.
     if result.failures:
         raise failure_error(result.failures, len(plan.request.cluster.hosts))
     return result
-
-
-def _request(cluster: Cluster, options: ProvisionOptions) -> ProvisionRequest:
-    if not cluster.sources:
-        raise UsageError(
-            "provision changes machines and needs an inventory that names them",
-            hint="pylaunch provision -i cluster.ini; for this machine, the line: localhost ansible_connection=local",
-        )
-    request = site_request(cluster, (PYTHON_ENV,) if options.rollback else options.roles)
-    if options.rollback:
-        request = _with_environment(request, previous_environment(_environment(cluster, options)))
-    elif options.environment is not None:
-        request = _with_environment(request, options.environment.absolute())
-    return replace(request, become_password=options.become_password, deep=options.deep, with_diff=options.with_diff)
-
-
-def _with_environment(request: ProvisionRequest, directory: Path) -> ProvisionRequest:
-    return replace(request, extra_vars={**request.extra_vars, "python_env_source": str(directory)})
-
-
-def _environment(cluster: Cluster, options: ProvisionOptions) -> Path:
-    return (options.environment or site_request(cluster).environment).absolute()

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.probe.ask import unreachable_error
-from pylaunch.provision.convergence import ProvisionEvent, converge, site_request, survey
+from pylaunch.provision.convergence import ProvisionEvent, ProvisionOptions, converge, request_of, survey
 from pylaunch.provision.errors import failure_error, remaining_error
 from pylaunch.provision.root_access import refused_by_sudo, sudo_error
 
@@ -44,13 +43,10 @@ def repairs(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Repair, ...]
 def repair_hosts(cluster: Cluster, repair: Repair, emit: Callable[[ProvisionEvent], None]) -> bool:
     """Run the roles of `repair`; return False where they have nothing to change.
 
-    Raises ClusterNotReadyError for hosts out of reach, ProvisionError for failed tasks.
+    Raises UsageError without an inventory, ClusterNotReadyError for hosts out of reach, ProvisionError for failed
+    tasks.
     """
-    if not cluster.sources:
-        raise UsageError(
-            "--fix provisions hosts and needs an inventory that names them", hint="pylaunch check -i INVENTORY --fix"
-        )
-    request = site_request(cluster.only(repair.hosts), repair.roles)
+    request = request_of(cluster.only(repair.hosts), ProvisionOptions(roles=repair.roles))
     found = survey(request)
     if found.unreachable:
         raise unreachable_error(found.unreachable, request.cluster)

@@ -18,7 +18,7 @@ def refused_by_sudo(request: ProvisionRequest, found: ProvisionSurvey, *, on_all
     names = names and names - _with_own_become(found.wanted)
     if not names:
         return {}
-    cluster, question = request.cluster.only(names), reach.sudo.ask(request.become_password)
+    cluster, question = request.cluster.only(names), reach.sudo.ask(request.options.become_password)
     answers = ask(cluster, dict.fromkeys(names, probe(question)))
     refusals, _ = understood_all(answers, cluster, lambda answered: value(values(answered, question), reach.sudo))
     return {name: why for name, why in refusals.items() if isinstance(why, str)}
@@ -35,13 +35,13 @@ def _with_own_become(wanted: Wanted) -> frozenset[str]:
 
 def is_password_missing(request: ProvisionRequest, refused: dict[str, str]) -> bool:
     """Return whether a password may help that nobody has given."""
-    return request.become_password is None and set(refused.values()) != {reach.NO_SUDO}
+    return request.options.become_password is None and set(refused.values()) != {reach.NO_SUDO}
 
 
 def sudo_error(request: ProvisionRequest, reasons: dict[str, str], *words: str) -> ClusterNotReadyError:
     """Return the error for hosts on which sudo refuses; `words` are options of the command that asks for the
     password."""
-    given = request.become_password is not None
+    given = request.options.become_password is not None
     return ClusterNotReadyError(
         f"sudo {'does not accept the password' if given else 'does not make this user root'}, so nothing was changed",
         evidence=error_lines(request.cluster.hosts, reasons),

@@ -24,9 +24,10 @@ from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.protocol import NodeTask
+from pylaunch.provision.convergence import ProvisionOptions
 from pylaunch.provision.environments import spread_archive
 from pylaunch.provision.environments.environment import ARCHIVE, MANIFEST, EnvironmentManifest, LockRequest, lock
-from pylaunch.provision.provisioning import ProvisionOptions, plan_provision, provision
+from pylaunch.provision.provisioning import plan_provision, provision
 from pylaunch.store import content
 from pylaunch.store.files import project_directory
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook

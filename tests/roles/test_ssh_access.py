@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 from testinfra.host import Host
 
+from lab.images.recipe import USER
+from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.transport import process
 from pylaunch.transport.connections import disconnect
@@ -58,6 +60,29 @@ def test_a_member_logs_in_to_another_without_a_question_once_it_has_a_key(
     assert provisioned.lab["n1"].run("sh", "-c", words).stdout == "n2\n"
     again = provisioned.lab.pylaunch("provision", "-i", str(with_key), "--roles", "ssh_access")
     assert again.stderr.startswith("3 hosts: nothing to change")
+
+
+def test_a_link_of_the_user_leads_to_no_file_that_the_user_may_not_write(
+    provisioned: Provisioned, with_key: Path
+) -> None:
+    node, path = provisioned.lab["n1"], f"/home/{USER}/keys/authorized_keys"
+    with_key.write_text(f"{with_key.read_text()}ssh_access_user={USER}\nssh_access_authorized_keys_path={path}\n")
+    words = ("provision", "-i", str(with_key), "--roles", "ssh_access", "--limit", "n1")
+    node.run(
+        "sh", "-ec", f"mkdir /root/kept; echo of root > /root/kept/authorized_keys; ln -s /root/kept /home/{USER}/keys"
+    )
+    try:
+        refused = provisioned.lab.pylaunch(*words)
+        assert refused.returncode == ExitCode.PROVISION_FAILED
+        assert "1 of 1 hosts could not be provisioned: n1" in refused.stderr
+        assert node.read("/root/kept/authorized_keys") == "of root\n"
+        node.run("rm", f"/home/{USER}/keys")
+        done = provisioned.lab.pylaunch(*words)
+        assert done.ok, done.stderr
+        found = node.run("stat", "-c", "%U %a", f"/home/{USER}/keys", path).stdout.splitlines()
+        assert found == [f"{USER} 700", f"{USER} 600"]
+    finally:
+        node.run("rm", "-rf", "/root/kept", f"/home/{USER}/keys")
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import Unreachable
 from pylaunch.provision import convergence
 from pylaunch.provision.batches import batches
-from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey, converge
+from pylaunch.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey, converge
 from pylaunch.provision.file_lines import FileDifference, file_lines, planned
-from pylaunch.provision.inputs import Content, Wanted
+from pylaunch.provision.inputs import Wanted
 from pylaunch.provision.manifest import NO_RECORD, OTHER_INPUTS, Change
 from pylaunch.transport.runner import Failure, PlaybookResult, PlaybookRun, TaskChange
 
@@ -21,7 +21,7 @@ def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
 ) -> None:
     for name in ("firewall", "python_env", "time_sync"):
         (tmp_path / name).mkdir()
-    cluster = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
+    cluster = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")), sources=("cluster.ini",))
     changes = {"n1": (), "n2": (Change("time_sync", "package chrony", "not installed"),)}
     answers = {name: Unreachable("not asked") for name in cluster.names}
     found = ProvisionSurvey(Wanted({}, ("firewall", "time_sync")), answers, changes)
@@ -34,7 +34,8 @@ def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
     monkeypatch.setattr(convergence, "run_playbook", recorded)
     monkeypatch.setattr(convergence, "disconnect", lambda cluster: None)
     monkeypatch.setattr(convergence, "_compared", lambda request, wanted: found)
-    request = ProvisionRequest(cluster.only(found.to_change), Content(tmp_path / "site.yml", tmp_path))
+    monkeypatch.setattr("pylaunch.store.content.roles_directory", lambda: tmp_path)
+    request = ProvisionRequest(cluster.only(found.to_change), ProvisionOptions(), tmp_path)
     converge(request, found, (found.to_change,), emit=lambda event: None)
     (run,) = runs
     assert run.cluster.names == ("n2",)

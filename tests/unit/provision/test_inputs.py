@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.inventory.cluster import InventoryGroup, Listing
-from pylaunch.provision.inputs import Content, wanted_of
+from pylaunch.provision.inputs import wanted_of
 
 SITE = """
 - hosts: all
@@ -18,7 +18,7 @@ SITE = """
 
 
 @pytest.fixture
-def content(tmp_path: Path) -> Content:
+def content(tmp_path: Path) -> Path:
     (tmp_path / "playbooks").mkdir()
     (tmp_path / "playbooks" / "site.yml").write_text(SITE)
     texts = {
@@ -28,10 +28,10 @@ def content(tmp_path: Path) -> Content:
     for role, text in texts.items():
         (tmp_path / "roles" / role / "defaults").mkdir(parents=True)
         (tmp_path / "roles" / role / "defaults" / "main.yml").write_text(text)
-    return Content(tmp_path / "playbooks" / "site.yml", tmp_path / "roles")
+    return tmp_path
 
 
-def digests(content: Content, **hosts: dict[str, object]) -> dict[str, dict[str, str]]:
+def digests(content: Path, **hosts: dict[str, object]) -> dict[str, dict[str, str]]:
     listing = Listing({"all": InventoryGroup(tuple(hosts))}, hosts)
     wanted = wanted_of(content, listing, [name for name in ("n1", "n2") if name in hosts])
     return {host: dict(entries) for host, entries in wanted.hosts.items()}
@@ -41,11 +41,11 @@ def changed(before: dict[str, dict[str, str]], after: dict[str, dict[str, str]])
     return {(host, role) for host in before for role in before[host] if before[host][role] != after[host][role]}
 
 
-def test_the_same_inventory_has_the_same_digests(content: Content) -> None:
+def test_the_same_inventory_has_the_same_digests(content: Path) -> None:
     assert digests(content, n1={"alone_size": 2}, n2={}) == digests(content, n1={"alone_size": 2}, n2={})
 
 
-def test_a_variable_concerns_its_host_and_the_roles_that_name_it_or_a_variable_that_does(content: Content) -> None:
+def test_a_variable_concerns_its_host_and_the_roles_that_name_it_or_a_variable_that_does(content: Path) -> None:
     before = digests(content, n1={"alone_other": "{{ mine }}", "mine": 1}, n2={})
     after = digests(content, n1={"alone_other": "{{ mine }}", "mine": 2}, n2={})
     assert changed(before, after) == {("n1", "alone")}
@@ -55,23 +55,22 @@ def test_a_variable_concerns_its_host_and_the_roles_that_name_it_or_a_variable_t
     )
 
 
-def test_a_role_that_names_the_members_depends_on_all_hosts(content: Content) -> None:
+def test_a_role_that_names_the_members_depends_on_all_hosts(content: Path) -> None:
     before = digests(content, n1={}, n2={})
     after = digests(content, n1={}, n2={}, n3={})
     assert changed(before, after) == {("n1", "members"), ("n2", "members")}
 
 
-def test_a_changed_file_of_a_role_changes_its_digest_and_that_of_no_other(content: Content) -> None:
+def test_a_changed_file_of_a_role_changes_its_digest_and_that_of_no_other(content: Path) -> None:
     before = digests(content, n1={})
-    role = content.roles / "alone"
+    role = content / "roles" / "alone"
     (role / "README.md").write_text("no input")
     (role.parent / "new").mkdir()
-    again = Content(content.playbook, content.roles)
-    assert changed(before, digests(again, n1={})) == set()
+    assert changed(before, digests(content, n1={})) == set()
 
 
 def test_a_value_that_its_text_does_not_determine_is_new_in_each_process(
-    content: Content, monkeypatch: pytest.MonkeyPatch
+    content: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own: dict[str, object] = {"alone_size": "{{ lookup('ansible.builtin.file', '/etc/size') }}"}
     before = digests(content, n1=own)
@@ -80,20 +79,20 @@ def test_a_value_that_its_text_does_not_determine_is_new_in_each_process(
     assert changed(before, digests(content, n1=own)) == {("n1", "alone")}
 
 
-def test_a_host_without_root_gets_only_roles_that_do_without(content: Content) -> None:
+def test_a_host_without_root_gets_only_roles_that_do_without(content: Path) -> None:
     assert set(digests(content, n1={"pylaunch_unprivileged": "yes"})["n1"]) == {"members"}
     with pytest.raises(UsageError, match="expected true or false"):
         digests(content, n1={"pylaunch_unprivileged": "{{ maybe }}"})
 
 
-def test_a_misspelt_variable_of_a_role_is_refused_and_a_variable_of_others_is_not(content: Content) -> None:
+def test_a_misspelt_variable_of_a_role_is_refused_and_a_variable_of_others_is_not(content: Path) -> None:
     digests(content, n1={"alone_team": 1, "alonesize": 2})
     with pytest.raises(UsageError, match="1 error in variables of roles") as refused:
         digests(content, n1={"alone_sizee": 1}, n2={"alone_sizee": 1})
     assert refused.value.evidence == ("n[1-2]: alone_sizee: unknown variable; did you mean alone_size?",)
 
 
-def test_a_role_that_the_playbook_does_not_have_is_refused(content: Content) -> None:
+def test_a_role_that_the_playbook_does_not_have_is_refused(content: Path) -> None:
     listing = Listing({"all": InventoryGroup(("n1",))}, {"n1": {}})
     assert wanted_of(content, listing, ["n1"], only=["members"]).roles == ("members",)
     with pytest.raises(UsageError, match="no such role: other") as refused:

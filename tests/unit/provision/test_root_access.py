@@ -11,8 +11,8 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision import repair, root_access
-from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
-from pylaunch.provision.inputs import Content, Wanted
+from pylaunch.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey
+from pylaunch.provision.inputs import Wanted
 from pylaunch.provision.manifest import Change
 
 WANTED = "sudo: a password is required"
@@ -38,13 +38,15 @@ def test_only_hosts_that_change_and_need_sudo_are_asked_and_their_refusals_are_f
         return {each: {"readings": {"reach.sudo": {"value": WANTED, "seconds": 0.1}}} for each in programs} | silent
 
     monkeypatch.setattr(root_access, "ask", fake)
-    request = ProvisionRequest(cluster, Content(Path("site.yml"), Path("roles")))
+    request = ProvisionRequest(cluster, ProvisionOptions(), Path("environment"))
     refused = root_access.refused_by_sudo(request, found)
     assert sorted(asked) == ["n1", "n2", "n3"]
     assert refused == {"n1": WANTED, "n2": WANTED}
     assert sorted(root_access.refused_by_sudo(request, found, on_all=True)) == ["n1", "n2", "n4"]
     assert root_access.is_password_missing(request, refused)
-    assert not root_access.is_password_missing(replace(request, become_password="secret"), refused)
+    assert not root_access.is_password_missing(
+        replace(request, options=ProvisionOptions(become_password="secret")), refused
+    )
     assert not root_access.is_password_missing(request, {"n1": reach.NO_SUDO})
     error = root_access.sudo_error(request, refused, "--reset")
     assert error.evidence == (f"n[1-2]: {WANTED}",)

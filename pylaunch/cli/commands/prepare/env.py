@@ -121,7 +121,8 @@ def remove_command(name: str, inventory: Path | None, yes: bool) -> None:
     A host refuses while a run of pylaunch uses it, and while ranks run that pylaunch did not start.
     """
     from pylaunch.cli.views.provision import ProvisionView  # noqa: PLC0415 -- half a second that only this verb needs
-    from pylaunch.provision.provisioning import ProvisionOptions, plan_reset, reset_hosts  # noqa: PLC0415
+    from pylaunch.provision.convergence import ProvisionOptions  # noqa: PLC0415
+    from pylaunch.provision.provisioning import plan_reset, reset_hosts  # noqa: PLC0415
 
     cluster = load_cluster(inventory).with_env_name(environment_name(name, "NAME"))
     plan = plan_reset(cluster, ProvisionOptions(roles=("python_env",)))

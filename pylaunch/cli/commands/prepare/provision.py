@@ -16,9 +16,8 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.provision.batches import batches
+from pylaunch.provision.convergence import ALL_AT_ONCE, ProvisionOptions
 from pylaunch.provision.provisioning import (
-    ALL_AT_ONCE,
-    ProvisionOptions,
     ProvisionPlan,
     ProvisionReport,
     look_ahead,

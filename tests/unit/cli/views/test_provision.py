@@ -4,10 +4,10 @@ import pytest
 
 from pylaunch.cli.views.provision import show_plan
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
-from pylaunch.provision.inputs import Content, Wanted
+from pylaunch.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey
+from pylaunch.provision.inputs import Wanted
 from pylaunch.provision.manifest import Change
-from pylaunch.provision.provisioning import ProvisionOptions, ProvisionPlan
+from pylaunch.provision.provisioning import ProvisionPlan
 
 
 def test_a_line_that_names_its_own_host_is_one_row_for_all_hosts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -16,7 +16,6 @@ def test_a_line_that_names_its_own_host_is_one_row_for_all_hosts(capsys: pytest.
         name: (Change("host_baseline", "/etc/hosts", f"has the line '127.0.1.1 {name}'"),) for name in cluster.names
     }
     found = ProvisionSurvey(Wanted({}, ()), {}, changes)
-    content = Content(Path("site.yml"), Path("roles"))
-    show_plan(ProvisionPlan(ProvisionRequest(cluster, content), ProvisionOptions(), found))
+    show_plan(ProvisionPlan(ProvisionRequest(cluster, ProvisionOptions(), Path("environment")), found))
     (_, row) = capsys.readouterr().out.splitlines()
     assert row.split(maxsplit=3) == ["n[1-3]", "host_baseline", "/etc/hosts", "has the line '127.0.1.1 n[1-3]'"]
