@@ -8,7 +8,6 @@ from pylaunch.features.explain.judgement.ranker import Suggestion
 from pylaunch.features.explain.judgement.verdict import LogVerdict
 from pylaunch.features.explain.work import LogExplanation
 from pylaunch.model.diagnosis.cause import Certainty, Named
-from pylaunch.model.hostset import named_ranks
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.store.content import signatures
@@ -17,6 +16,7 @@ from pylaunch.terminal.views.run_data import cause_data
 from pylaunch.verdict.logs.evidence import EvidenceLine
 from pylaunch.verdict.logs.judgement import ABSTAINING, LogCause
 from pylaunch.verdict.logs.traceback import CHAINED
+from pylaunch.verdict.logs.uncaught import EXCEPTION
 from pylaunch.verdict.rank_end import without_rank
 from pylaunch.verdict.recognised_ends import PAGES
 
@@ -106,8 +106,8 @@ def _show_error(error: FirstError, verdict: LogVerdict) -> None:
     by = f" ({line.who})" if line.who else ""
     console.data(f"cause not known to pylaunch; the first error is: {line.text}")
     console.data(f"  {line.file}:{line.line}{by}")
-    if who is not None and who.ranks and who.text != line.text:
-        console.data(f"  {named_ranks(who.ranks)} failed first: {who.text}")
+    if who is not None and who.ranks and who.signature != EXCEPTION:
+        console.data(f"  {who.text}")
     _show_suggestions(verdict.suggestions)
     if not verdict.suggestions:
         console.data(f"  next question: {error.question}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from math import exp, log, sqrt
@@ -120,17 +120,17 @@ def weights() -> WordWeights:
     return parse_weights(file.read_text(encoding="utf-8"))
 
 
-def suggested(words: WordWeights, scans: Iterable[LogScan]) -> tuple[Suggestion, ...]:
-    """Return the likeliest causes of a failure, the likeliest first; () if the logs are like no others."""
+def suggested(words: WordWeights, scans: Iterable[LogScan], without: Collection[str] = ()) -> tuple[Suggestion, ...]:
+    """Return the likeliest causes of a failure but those of `without`; () if the logs are like no others."""
     lines = _weighed_lines(scans)
     counts = _counts(lines)
     shares = words.shares(counts)
-    return tuple(_suggestion(words, lines, counts, name, shares[name]) for name in likely(shares))
+    return tuple(_suggestion(words, lines, counts, name, shares[name]) for name in likely(shares, without))
 
 
-def likely(shares: Mapping[str, float]) -> tuple[str, ...]:
+def likely(shares: Mapping[str, float], without: Collection[str] = ()) -> tuple[str, ...]:
     """Return the causes with the largest shares, the largest first."""
-    ranked = sorted({*shares} - {NO_FAILURE}, key=lambda name: (-shares[name], name))
+    ranked = sorted({*shares} - {NO_FAILURE, *without}, key=lambda name: (-shares[name], name))
     if not ranked or shares[ranked[0]] < LIKELY:
         return ()
     return tuple(name for name in ranked if shares[name] >= POSSIBLE)[:MOST]

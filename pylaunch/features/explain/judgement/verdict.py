@@ -55,6 +55,9 @@ WORDS = "words"
 OF_VICTIMS = ("peer-lost", "rank-absent", "nccl-waits", "stopped-from-outside")
 """Classes of processes that something outside of them ended."""
 
+OF_ENDS = (*OF_VICTIMS, UNEXPLAINED, "killed", "nccl-unexplained")
+"""Classes that say of an error only how its process ended."""
+
 
 CONTINUED = 2
 """Lines after an error that its message may have."""
@@ -134,8 +137,8 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan], words: W
         has_failed = error is not None
     survived = tuple(evidence_of(each) for each in lines.survived)
     verdict = LogVerdict(causes, texts.rejected, has_failed, error, survived, _last(scans))
-    likely = suggested(words, scans) if verdict.is_open else ()
-    return _with_suggestions(verdict, [each for each in likely if each.cause not in texts.against], catalogue)
+    likely = suggested(words, scans, {*texts.against, *OF_ENDS}) if verdict.is_open else ()
+    return _with_suggestions(verdict, likely, catalogue)
 
 
 def _with_suggestions(verdict: LogVerdict, found: Sequence[Suggestion], catalogue: SignatureCatalogue) -> LogVerdict:
