@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from pylaunch.features.explain.judgement.errors.first_error import FirstError
+from pylaunch.features.explain.judgement.first_error import FirstError
 from pylaunch.features.explain.judgement.ranker import Suggestion
 from pylaunch.features.explain.judgement.verdict import LogVerdict
 from pylaunch.features.explain.work import LogExplanation

@@ -56,7 +56,7 @@ def _ends_well(scan: LogScan) -> bool:
 def _last_attempt(scan: LogScan) -> LogScan:
     if _ends_well(scan):
         context = [match for match in scan.matches if match.signature.role is Role.CONTEXT]
-        return replace(scan, matches=context, exceptions=[], kept={}, sampled=[])
+        return replace(scan, matches=context, exceptions=[], kept={})
     restarts = (match for match in scan.matches if match.signature.id == RESTART)
     # The line of one rank among several is about a call that this rank tries again.
     since = max((match.line for match in restarts if match.origin.rank == scan.origin.rank), default=0)
@@ -83,13 +83,12 @@ def _last_attempt(scan: LogScan) -> LogScan:
         return _before(scan, since)  # The ranks of the last attempt are victims: the cause is older.
     kept = {topic: [line for line in lines if line.line > since] for topic, lines in scan.kept.items()}
     before = [match for match in scan.matches if match.line <= since and match.signature.role is Role.CONTEXT]
-    sampled = [line for line in scan.sampled if line.line > since]
-    return replace(scan, matches=[*before, *later], exceptions=units, kept=kept, sampled=sampled)
+    return replace(scan, matches=[*before, *later], exceptions=units, kept=kept)
 
 
 def _before(scan: LogScan, until: int) -> LogScan:
     """Return a log as if it ended at a line."""
-    sampled = [line for line in scan.sampled if line.line <= until]
+    tail = [line for line in scan.tail if line.line <= until]
     return replace(
         scan,
         lines=until,
@@ -97,7 +96,6 @@ def _before(scan: LogScan, until: int) -> LogScan:
         exceptions=[unit for unit in scan.exceptions if unit.line <= until],
         kept={topic: [line for line in lines if line.line <= until] for topic, lines in scan.kept.items()},
         progress={origin: own for origin, lines in scan.progress.items() if (own := [x for x in lines if x <= until])},
-        tail=[line for line in scan.tail if line.line <= until],
-        last={line.origin: line for line in sampled},
-        sampled=sampled,
+        tail=tail,
+        last={line.origin: line for line in tail},
     )

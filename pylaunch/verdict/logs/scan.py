@@ -6,7 +6,7 @@ bytes of the block. Only lines with an anchor are decoded and compared with the 
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.verdict.logs.blocks import (
@@ -31,7 +31,6 @@ from pylaunch.verdict.logs.line import (
     unquoted,
 )
 from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
-from pylaunch.verdict.logs.topic import LineTopic
 from pylaunch.verdict.logs.traceback import HEADER, OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer, unit_in
 
 OVERLAP = 128 << 10
@@ -59,10 +58,7 @@ TAIL = 100
 """Last lines of a log that are kept."""
 
 HEAD = 400
-"""First lines of a log that are kept."""
-
-OF_A_RANK = 64
-"""First and last lines that are kept of a log that is one of many, that of a rank."""
+"""First lines of a log from which the prefixes of its lines are learnt."""
 
 MOST_MATCHES = 20_000
 MOST_KEPT = 20_000
@@ -82,7 +78,6 @@ _JSON_TRACE = re.compile(rb'"Traceback \(most recent call last\):\\n(?:[^"\\\n]|
 _EXCEPTHOOK = re.compile(rb"(?:\[default\d{1,4}\]:)?\[rank\d{1,7}\]: ")
 """Prefix of PyTorch on the lines of an uncaught exception."""
 
-_NOBODY = Origin()
 _WORD = re.compile(rb"[A-Za-z_]{4,}")
 _TRACEBACK_WORDS = (b"Traceback", b"recent")
 _CUT_TRACE = re.compile(r'^.{0,40}?\bFile "[^"]{1,400}", line \d{1,7}, in ')  # The log begins inside a traceback.
@@ -90,6 +85,30 @@ _RANKS = re.compile(
     rb"(?m)^(?:\x1b\[[0-9;]{0,10}m)?\[(?:rank|(default))?:? ?(?:\d{1,9},)?(\d{1,7})\](?:<std|:)"
     rb"|\b[Rr]ank[ :=]{1,2}(\d{1,7})\b"
 )
+
+
+@dataclass(frozen=True)
+class LineTopic:
+    """Lines of one subject that are kept beside those of the signatures: found by literals, in bounded number."""
+
+    name: str
+    anchors: tuple[bytes, ...]
+    """Literals: each line of the topic contains one."""
+
+    key: Callable[[str], str | None]
+    """Returns what lines of a process must have in common to count as the same; None for a line that is not wanted.
+
+    Gets a line without its prefixes. The number of different keys should be small.
+    """
+
+    most: int = 3
+    """Lines with the same key that are kept for each process. They count again at the end of a log."""
+
+    at_end: bool = False
+    """True for lines that matter at the end of a log alone (`ENDING`)."""
+
+    follows: int = 0
+    """Lines after it that are kept with a line: a table has several."""
 
 
 @dataclass(frozen=True)
@@ -161,12 +180,6 @@ class LogScan:
 
     last: dict[Origin, KeptLine] = field(default_factory=dict)
     """Last line of each process near the end of the log."""
-
-    sampled: list[KeptLine] = field(default_factory=list)
-    """Lines of its beginning and its end that show who wrote them."""
-
-    cut: bool = False
-    """The log was longer than the reader's limit."""
 
 
 @dataclass(frozen=True)
@@ -244,8 +257,6 @@ class _Scanner:
         lines = sample.decode("utf-8", "replace").split("\n")[:HEAD]
         self._prefixes = learn_prefixes(lines, is_of_one=self._is_of_one)
         self._found.made_progress = _PROGRESS.search(sample) is not None
-        head = lines[: OF_A_RANK if self._found.origin.rank is not None else HEAD]
-        self._found.sampled = [self._kept(number, line) for number, line in enumerate(head, 1)]
 
     def _end(self, rest: bytes) -> None:
         ending = rest[-SAMPLE:]
@@ -262,10 +273,6 @@ class _Scanner:
         self._found.made_progress = self._found.made_progress or bool(self._found.progress)
         self._found.tail = lines_of[-TAIL:]
         self._found.last = {line.origin: line for line in lines_of if line.text}
-        known = len(self._found.sampled)
-        later = [line for line in lines_of if line.line > known]
-        self._found.sampled += later[-OF_A_RANK:] if self._found.origin.rank is not None else later
-        self._found.sampled = [line for line in self._found.sampled if line.text and line.origin != _NOBODY]
 
     def _kept(self, number: int, raw: str) -> KeptLine:
         parsed = self._prefixes.parse(after_bar(raw), self._found.origin)

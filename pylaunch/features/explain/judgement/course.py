@@ -1,7 +1,7 @@
 """Course of a program after a line of its log: progress, results and good ends. Pure."""
 
-from pylaunch.features.explain.judgement.errors.error_form import error_weight
-from pylaunch.features.explain.judgement.errors.error_words import any_of
+from pylaunch.features.explain.judgement.error_form import error_weight
+from pylaunch.features.explain.judgement.error_words import any_of
 from pylaunch.verdict.logs.scan import LogScan
 
 ENDS_WELL = any_of(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from pylaunch.features.explain.judgement.course import continued
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_weight
+from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_weight
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.verdict.logs.clue import Clue, default

@@ -3,13 +3,12 @@
 A finder (`findings.py`) that needs lines of a log adds its topic to TOPICS, and gets them as `LogScan.kept[name]`.
 """
 
-from pylaunch.features.explain.judgement.errors.error_form import shape_of
-from pylaunch.features.explain.judgement.errors.error_words import ANCHORS, WEAK_ANCHORS
-from pylaunch.features.explain.judgement.indications.form import LogForm
-from pylaunch.features.explain.judgement.indications.indications import FORMS
-from pylaunch.verdict.logs.scan import LogSearch
+from pylaunch.features.explain.judgement.error_form import shape_of
+from pylaunch.features.explain.judgement.error_words import ANCHORS, WEAK_ANCHORS
+from pylaunch.features.explain.judgement.findings import FORMS
+from pylaunch.features.explain.judgement.indication import LogForm
+from pylaunch.verdict.logs.scan import LineTopic, LogSearch
 from pylaunch.verdict.logs.signature import SignatureCatalogue
-from pylaunch.verdict.logs.topic import LineTopic
 
 ERRORS = "errors"
 """Name of the topic of lines that have the form of an error."""

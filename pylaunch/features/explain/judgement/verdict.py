@@ -13,16 +13,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
-from pylaunch.features.explain.judgement.errors.first_error import (
+from pylaunch.features.explain.judgement.error_form import ErrorWeight
+from pylaunch.features.explain.judgement.findings import (
+    STALL,
+    LogFinding,
+    findings_of,
+    indications_in,
+    waits_over,
+    weighed,
+)
+from pylaunch.features.explain.judgement.first_error import (
     ErrorLines,
     FirstError,
     first_error,
     lines_with_errors,
 )
-from pylaunch.features.explain.judgement.findings import LogFinding, findings_of
-from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
-from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.features.explain.judgement.ranker import ALONE, Suggestion, WordWeights, suggested
 from pylaunch.features.explain.judgement.standstill import stands_at
 from pylaunch.model.diagnosis.confidence import Confidence

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.errors.error_form import error_weight
+from pylaunch.features.explain.judgement.error_form import error_weight
 from tests.features.explain.judgement.verdicts import verdict_on
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.indications.indication import Indication
-from pylaunch.features.explain.judgement.indications.indications import indications_in
+from pylaunch.features.explain.judgement.findings import indications_in
+from pylaunch.features.explain.judgement.indication import Indication
 from tests.features.explain.judgement.recorded import recorded, texts_of
 from tests.features.explain.judgement.verdicts import first_cause, scanned, verdict_on
 

@@ -7,8 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from pylaunch.features.explain.judgement.indications.form import Excerpts, LogExcerpt, LogForm
-from pylaunch.features.explain.judgement.indications.indication import Indication
+from pylaunch.features.explain.judgement.indication import Excerpts, Indication, LogExcerpt, LogForm
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.majority import majority
 from pylaunch.model.hostset import named_ranks

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.course import ENDS, ENDS_WELL
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_weight, is_exception
+from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_weight, is_exception
 from pylaunch.features.explain.judgement.topics import ERRORS, LAST_ERRORS
 from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of

@@ -1,9 +1,10 @@
-"""Texts that are recognised by their form: lines in which a rank states facts. Pure."""
+"""Lines in which ranks state facts, and the differences between ranks that support a cause. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.line import LogTime, Origin
 
 OF_A_REPORT = 3
@@ -59,3 +60,35 @@ def ranks_in(text: str) -> set[int]:
 
 Excerpts = Mapping[str, Sequence[LogExcerpt]]
 """Texts of known forms in all logs, by form."""
+
+
+@dataclass(frozen=True)
+class Indication:
+    """Fact that supports a cause."""
+
+    cause: str
+    """Id of the class."""
+
+    text: str
+    """Clause for the verdict."""
+
+    excerpt: LogExcerpt
+    at: int = 0
+    """Line of the excerpt that shows it, from 0."""
+
+    names: Confidence | None = None
+    """Confidence with which it names the cause where no other text does; None if it supports other texts only."""
+
+    ranks: tuple[int, ...] = ()
+    """Ranks that differ from a majority."""
+
+    because: str = ""
+
+    others: tuple[LogExcerpt, ...] = ()
+    """Further lines that show it."""
+
+    may_end: bool = False
+    """A wait, which names no cause if the programs continue after its last report."""
+
+    fails: bool = False
+    """It names a cause only of a failure that other lines show."""

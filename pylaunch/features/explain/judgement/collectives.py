@@ -8,8 +8,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.explain.judgement.indications.form import OF_A_REPORT, Excerpts, LogExcerpt, LogForm, ranks_in
-from pylaunch.features.explain.judgement.indications.indication import Indication
+from pylaunch.features.explain.judgement.indication import (
+    OF_A_REPORT,
+    Excerpts,
+    Indication,
+    LogExcerpt,
+    LogForm,
+    ranks_in,
+)
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.majority import majority
 from pylaunch.model.hostset import named_ranks

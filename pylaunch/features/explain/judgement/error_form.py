@@ -9,7 +9,7 @@ import re
 from enum import IntEnum
 from functools import lru_cache
 
-from pylaunch.features.explain.judgement.errors import error_words as words
+from pylaunch.features.explain.judgement import error_words as words
 
 LONGEST = 600
 _ALIKE = str.maketrans("234678", "111111")

@@ -1,1 +1,0 @@
-"""Lines that have the form of an error."""

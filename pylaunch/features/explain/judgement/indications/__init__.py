@@ -1,1 +1,0 @@
-"""Texts that state facts, and what they indicate."""
