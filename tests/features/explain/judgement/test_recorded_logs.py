@@ -89,3 +89,14 @@ GAI = (
 def test_lines_of_torch_about_a_name_that_it_asks_for_again_are_no_failure_alone(text: str) -> None:
     verdict = verdict_on(text)
     assert [cause.cause.id for cause in verdict.causes] == []
+
+
+def test_the_log_of_the_page_about_the_engine_is_followed_as_the_page_says() -> None:
+    page = (CASES.parents[1] / "docs/contributing/explain.md").read_text(encoding="utf-8")
+    log = "".join(f"{line[4:]}\n" for line in page.split("\n\n") if "[rank1]:[W" in line for line in line.split("\n"))
+    verdict = verdict_on(log)
+    assert verdict.first is not None
+    assert verdict.first_error is not None
+    assert (verdict.first.ranks, verdict.first_error.evidence.line) == ((1,), 8)
+    assert {each.cause for each in verdict.rejected} >= {"dns-hosts", "peer-lost"}
+    assert {"program-error", "storage-full"} <= {each.cause for each in verdict.suggestions}
