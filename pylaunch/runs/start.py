@@ -65,87 +65,11 @@ from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import spawn
 from pylaunch.verdict.restart import Attempt, Over, Policy, next_attempt
 
-
-@dataclass(frozen=True)
-class AttemptIO:
-    """Effects of `run_attempts`."""
-
-    attempt: Callable[[RunPlan], Attempt]
-    """Start a plan and follow it to its end."""
-
-    is_asked_to_stop: Callable[[], bool]
-    """Another controller stopped the run, perhaps between two attempts."""
-
-    report: Callable[[Event], None]
-    clock: Callable[[], float]
-    """Seconds; only differences count."""
-
-
-def policy_of(plan: RunPlan) -> Policy:
-    """Return the restarts that the user allows for `plan`, the first attempt."""
-    nodes = len(plan.nodes)
-    least = nodes if plan.job.min_nodes is None else plan.job.min_nodes
-    return Policy(plan.job.max_restarts, nodes, least, restarts_hangs=plan.job.on_hang is OnHang.RESTART)
-
-
-def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
-    """Repeat until an attempt succeeds or `next_attempt` gives up; return the last attempt."""
-    policy = policy_of(plan)
-    hosts = (*plan.cluster.names, *(host.name for host in plan.spares))
-    attempts: list[tuple[float, Attempt]] = []
-    while True:
-        last = io.attempt(plan)
-        attempts.append((io.clock(), last))
-        decision = next_attempt(policy, hosts, attempts, io.clock())
-        if isinstance(decision, Over) or io.is_asked_to_stop():
-            why = decision.why if isinstance(decision, Over) else "the run was stopped"
-            if why:
-                io.report(event(EventKind.NO_RESTART, f"no restart: {why}"))
-            return last
-        plan = replan(plan, decision.hosts)
-        from pylaunch.store.content import signatures  # noqa: PLC0415
-        from pylaunch.verdict.fallback import fallback_of  # noqa: PLC0415 -- 25 ms that only a restart costs
-
-        step = fallback_of(plan.job, last.outcome, signatures)
-        if step is not None:
-            plan = replace(plan, job=replace(plan.job, env={**plan.job.env, **step.env}))
-        change = f" ({decision.why})" if decision.why else ""
-        io.report(event(EventKind.RESTARTING, f"{plan.attempt_words}{change}: run {plan.run}"))
-        if step is not None:
-            io.report(notice(f"warning: fallback: {step.text}"))
-
-
 SHOWN_PATHS = 3
 """Changed files that are named."""
 
 LEAVE_S = 2.0
 """Time that a connection to a spare may take to end."""
-
-
-def vet(launch: Launch, emit: Emitter, source: InterruptSource) -> Mapping[str, tuple[str, ...]]:
-    """Prepare the nodes of `launch`, release none, and return the reasons of those that refuse."""
-
-    async def prepare(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
-        try:
-            session = Session(launch, fleet, emit)
-            await before_release(fleet, session.prepare(installer(launch.plan, launch.archive)))
-        except NodesRefusedError as refused:
-            return refused.reasons
-        return {}
-
-    return on_fleet(launch.plan, launch.archive.version, prepare, source=source)
-
-
-@contextlib.asynccontextmanager
-async def in_their_jobs(plan: RunPlan, agent: str) -> AsyncIterator[None]:
-    """Keep the daemons of Slurm jobs on the spares of `plan` alive for the body: without a run they would end."""
-    hosts = [host for host in plan.spares if host.slurm_job is not None]
-    words = {host: enter(host, agent, "keep", base_of(plan.run)) for host in hosts}
-    children = [await spawn(connector_of(host, plan.known_hosts).argv(words[host])) for host in hosts]
-    try:
-        yield
-    finally:
-        await asyncio.gather(*(child.leave(LEAVE_S) for child in children))
 
 
 @dataclass(frozen=True)
@@ -243,12 +167,74 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
                 if this is not first:
                     this.recorder.give_up_charge()
 
-        io = AttemptIO(attempt, partial(runs.is_asked_to_stop, first.plan.run), emit, time.monotonic)
-        ended = run_attempts(first.plan, io).outcome
+        is_asked_to_stop = partial(runs.is_asked_to_stop, first.plan.run)
+        ended = run_attempts(first.plan, attempt, is_asked_to_stop, emit).outcome
         emit(RunEnded(plans[0], ended))
         return ended
     finally:
         recorded.recorder.give_up_charge()
+
+
+def policy_of(plan: RunPlan) -> Policy:
+    """Return the restarts that the user allows for `plan`, the first attempt."""
+    nodes = len(plan.nodes)
+    least = nodes if plan.job.min_nodes is None else plan.job.min_nodes
+    return Policy(plan.job.max_restarts, nodes, least, restarts_hangs=plan.job.on_hang is OnHang.RESTART)
+
+
+def run_attempts(
+    plan: RunPlan, attempt: Callable[[RunPlan], Attempt], is_asked_to_stop: Callable[[], bool], report: Emit
+) -> Attempt:
+    """Call `attempt` until one succeeds or `next_attempt` gives up, or the run is stopped; return the last."""
+    policy = policy_of(plan)
+    hosts = (*plan.cluster.names, *(host.name for host in plan.spares))
+    attempts: list[tuple[float, Attempt]] = []
+    while True:
+        last = attempt(plan)
+        attempts.append((time.monotonic(), last))
+        decision = next_attempt(policy, hosts, attempts, time.monotonic())
+        if isinstance(decision, Over) or is_asked_to_stop():
+            why = decision.why if isinstance(decision, Over) else "the run was stopped"
+            if why:
+                report(event(EventKind.NO_RESTART, f"no restart: {why}"))
+            return last
+        plan = replan(plan, decision.hosts)
+        from pylaunch.store.content import signatures  # noqa: PLC0415
+        from pylaunch.verdict.fallback import fallback_of  # noqa: PLC0415 -- 25 ms that only a restart costs
+
+        step = fallback_of(plan.job, last.outcome, signatures)
+        if step is not None:
+            plan = replace(plan, job=replace(plan.job, env={**plan.job.env, **step.env}))
+        change = f" ({decision.why})" if decision.why else ""
+        report(event(EventKind.RESTARTING, f"{plan.attempt_words}{change}: run {plan.run}"))
+        if step is not None:
+            report(notice(f"warning: fallback: {step.text}"))
+
+
+def vet(launch: Launch, emit: Emitter, source: InterruptSource) -> Mapping[str, tuple[str, ...]]:
+    """Prepare the nodes of `launch`, release none, and return the reasons of those that refuse."""
+
+    async def prepare(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
+        try:
+            session = Session(launch, fleet, emit)
+            await before_release(fleet, session.prepare(installer(launch.plan, launch.archive)))
+        except NodesRefusedError as refused:
+            return refused.reasons
+        return {}
+
+    return on_fleet(launch.plan, launch.archive.version, prepare, source=source)
+
+
+@contextlib.asynccontextmanager
+async def in_their_jobs(plan: RunPlan, agent: str) -> AsyncIterator[None]:
+    """Keep the daemons of Slurm jobs on the spares of `plan` alive for the body: without a run they would end."""
+    hosts = [host for host in plan.spares if host.slurm_job is not None]
+    words = {host: enter(host, agent, "keep", base_of(plan.run)) for host in hosts}
+    children = [await spawn(connector_of(host, plan.known_hosts).argv(words[host])) for host in hosts]
+    try:
+        yield
+    finally:
+        await asyncio.gather(*(child.leave(LEAVE_S) for child in children))
 
 
 class _Attempt:

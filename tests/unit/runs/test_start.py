@@ -5,7 +5,8 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import Event
-from pylaunch.runs.start import AttemptIO, run_attempts
+from pylaunch.runs.events import StartEvent
+from pylaunch.runs.start import run_attempts
 from pylaunch.verdict.restart import Attempt
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{at}") for at, name in enumerate(("n1", "n2", "s1"), 1)))
@@ -19,19 +20,19 @@ class Story:
         self.reports: list[Event] = []
         self.started: list[tuple[str, tuple[str, ...]]] = []
         self._ends: Iterator[Outcome] = iter(ends)
-        self.io = AttemptIO(
-            self._attempt,
-            lambda: stopped,
-            self.reports.append,
-            lambda: float(len(self.started)),
-        )
+        self._is_stopped = stopped
 
     def _attempt(self, plan: RunPlan) -> Attempt:
         self.started.append((plan.run, plan.cluster.names))
         return Attempt(plan.cluster.names, next(self._ends), 1.0)
 
     def play(self, job: JobSpec = JOB) -> Attempt:
-        return run_attempts(plan_run(CLUSTER, job, "7f3a9c01"), self.io)
+        plan = plan_run(CLUSTER, job, "7f3a9c01")
+        return run_attempts(plan, self._attempt, lambda: self._is_stopped, self._report)
+
+    def _report(self, event: StartEvent) -> None:
+        assert isinstance(event, Event)
+        self.reports.append(event)
 
 
 def lost(host: str) -> Outcome:
