@@ -49,6 +49,13 @@ def _path(diff: Mapping[str, Any]) -> str:
     return str(diff.get("path") or diff.get("before_header") or "").partition(" (")[0]
 
 
+def _how(diff: Mapping[str, Any]) -> str:
+    before = diff.get("before")
+    if isinstance(before, Mapping):
+        return "missing" if before.get("state") == "absent" else "attributes differ"
+    return "content differs"
+
+
 def planned(found: Iterable[Change], host: str, result: PlaybookResult) -> tuple[Change, ...]:
     """Return the changes of `host`: those that its manifest shows, then those that check mode adds.
 
@@ -60,12 +67,8 @@ def planned(found: Iterable[Change], host: str, result: PlaybookResult) -> tuple
     added: list[Change] = []
     for task in result.changes:
         if task.host == host:
-            files = {_path(diff): isinstance(diff.get("before"), str) for diff in task.diffs if _path(diff)}
-            added += [
-                Change(task.role, path, "content differs" if has_lines else "attributes differ")
-                for path, has_lines in files.items()
-                if (task.role, path) not in paths
-            ]
+            files = {_path(diff): _how(diff) for diff in task.diffs if _path(diff)}
+            added += [Change(task.role, path, how) for path, how in files.items() if (task.role, path) not in paths]
             if not files and task.role not in drifted:
                 added.append(Change(task.role, task.task, "would change"))
     added += [_failing(failure) for failure in result.failures if failure.host == host]

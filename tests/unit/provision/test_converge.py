@@ -86,12 +86,15 @@ def test_a_plan_names_what_drifted_and_what_check_mode_adds_each_once() -> None:
     tasks = (changed("Write", "one\n", "two\n"), changed("Restart"))
     added = (changed("Install", role="firewall"), changed("Write", "", "one\n", role="ssh_access"))
     found = [drifted, *(Change(role, OTHER_INPUTS, "x") for role in ("time_sync", "firewall", "nccl_env"))]
+    states = ({"path": "/etc/d", "state": "absent"}, {"path": "/etc/d", "state": "directory"})
+    made = TaskChange("n1", "ssh_access", "Create", ({"path": "/etc/d", "before": states[0], "after": states[1]},))
     failure = Failure("n1", "ssh_access", "Validate", "expected a key\nmore")
-    plan = planned(found, "n1", PlaybookResult({}, (failure,), {}, (*tasks, *added)))
+    plan = planned(found, "n1", PlaybookResult({}, (failure,), {}, (*tasks, *added, made)))
     assert plan == (
         drifted,
         Change("firewall", "Install", "would change"),
         Change("ssh_access", "/etc/a", "content differs"),
+        Change("ssh_access", "/etc/d", "missing"),
         Change("ssh_access", "Validate", "would fail: expected a key"),
         Change("nccl_env", OTHER_INPUTS, "x"),
     )
