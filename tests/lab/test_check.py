@@ -37,7 +37,7 @@ def test_fix_asks_and_runs_the_role_on_the_host_that_needs_it_and_checks_again(f
             "key not accepted",
             [
                 "tcp: {address} port 22 accepts connections",
-                "server: OpenSSH",
+                "server: SSH-2.0-OpenSSH",
                 "as in known_hosts",
                 "login: the server accepts publickey",
                 "login: offered {key} ED25519 SHA256:",

@@ -82,8 +82,9 @@ def start(lab: Lab, framework: str, *arguments: str, inventory: Path | None = No
 
 
 def planned(lab: Lab, framework: str, *arguments: str) -> str:
-    """The plan of the start, for which no node is asked, without the id of the run."""
+    """The plan of the start, for which no node is asked, without the options as typed and the id of the run."""
     plan = json.loads(start(lab, framework, "--dry-run", "--json", *arguments).checked().stdout)["plan"]
+    del plan["options"]
     return str(plan).replace(plan["nodes"][0]["ranks"][0]["env"]["TORCHELASTIC_RUN_ID"], "the run")
 
 

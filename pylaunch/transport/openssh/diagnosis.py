@@ -112,10 +112,11 @@ def _offered(login: Argv, *, takes_keys: bool) -> Iterator[str]:
     if ended.ok:
         yield "login: works now"
         return
-    if _ACCEPTED.search(ended.stderr) is not None:
+    text = "\n".join(ended.stderr.splitlines())  # ssh ends the lines with \r\n.
+    if _ACCEPTED.search(text) is not None:
         yield f"login: accepted, and the command `true` ended with {process.describe_exit(ended.returncode)}"
         return
-    offered = _OFFERED.findall(ended.stderr)
+    offered = _OFFERED.findall(text)
     yield from (f"login: offered {key}, not accepted" for key in offered)
     if not offered and not takes_keys:
         yield "login: no key was offered: the server accepts none"
