@@ -13,8 +13,8 @@ from pylaunch.model.run import RunRecord
 from pylaunch.store.content import signatures
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.views.run_data import cause_data
-from pylaunch.verdict.logs.evidence import EvidenceLine
 from pylaunch.verdict.logs.judgement import ABSTAINING, LogCause
+from pylaunch.verdict.logs.scan import EvidenceLine
 from pylaunch.verdict.logs.traceback import CHAINED
 from pylaunch.verdict.logs.uncaught import EXCEPTION
 from pylaunch.verdict.rank_end import without_rank

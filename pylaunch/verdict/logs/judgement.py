@@ -21,10 +21,9 @@ from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.candidates import Candidate, Order, in_time, latest, merged, position
 from pylaunch.verdict.logs.clue import Clue, default
-from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.readings import read
-from pylaunch.verdict.logs.scan import LogMatch, LogScan
+from pylaunch.verdict.logs.scan import EvidenceLine, LogMatch, LogScan, evidence_of
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import ExceptionUnit
 from pylaunch.verdict.logs.uncaught import exception_match, raised_by_program

@@ -64,6 +64,9 @@ MOST_MATCHES = 20_000
 MOST_KEPT = 20_000
 """Lines of all topics that are kept of one log."""
 
+EVIDENCE_LENGTH = 240
+"""Characters of a line in a verdict."""
+
 MOST_EXCEPTIONS = 2_000
 MOST_ORIGINS = 100_000
 SAMPLE = 64 << 10
@@ -71,6 +74,9 @@ _PROGRESS = re.compile(
     rb"(?i)\b(?:step|iter(?:ation)?|epoch|batch)(?:(?!s =)s?\b[]:# ]|=)[\]:=# ]{0,2}\[?\d{1,9}(?-i:(?![\d.]{0,20} ON ))"
     rb"|\bloss\b[\"']?[=: ]{1,3}-?\d|\d(?:\.\d{1,4})? ?(?:it/s|s/it)"
 )
+_OVERWRITTEN = re.compile(r" {20,}")
+"""Blanks with which a progress bar clears its line."""
+
 _CLOCK = re.compile(r"\[?\d{2}:\d{2}:\d{2}\b")
 _JSON_TRACE = re.compile(rb'"Traceback \(most recent call last\):\\n(?:[^"\\\n]|\\.){0,16000}"')
 """Traceback in a string of a line in JSON."""
@@ -140,6 +146,23 @@ class KeptLine:
     """Line without its prefixes."""
 
     following: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EvidenceLine:
+    """Line of a log that supports a cause."""
+
+    file: str
+    line: int
+    who: str
+    """Process that wrote it: "rank 3 on n2"; "" if the log does not show it."""
+
+    text: str
+
+
+def evidence_of(line: LogMatch | KeptLine) -> EvidenceLine:
+    """Return a line of a log as evidence."""
+    return EvidenceLine(line.file, line.line, str(line.origin), _OVERWRITTEN.sub(" ", line.text)[:EVIDENCE_LENGTH])
 
 
 @dataclass

@@ -49,9 +49,6 @@ LOOKED_UP = (
 )  # fmt: skip
 """Exceptions of a look-up after whose failure a program tries something else."""
 
-_CHECKOUT = re.compile(
-    r"(?i)/([\w-]{2,60})/(?:python/|src/)?\1/|/(?:lightning|megatron|sglang|transformers|verl|vllm)/|\.p(?:yx|xi):"
-)
 _LIBRARIES = ("site-packages/", "dist-packages/", "/lib/python", "<frozen", "<string>", ".pyx:", ".pxi:")
 
 
@@ -72,9 +69,6 @@ class RaisedException:
 
     source: str = ""
     """Line of the script at `place`, where the log shows it."""
-
-    raised_at: str = ""
-    """Innermost frame of all as PATH:LINE in FUNCTION; "" without frames."""
 
     more: str = ""
     """Lines after a message that announces them, such as "because of the following error:"; else "".
@@ -325,12 +319,6 @@ def _prefix_of(text: str) -> re.Pattern[str] | None:
     return re.compile(_DIGITS.sub(r"\\d+", re.escape(before[:LONGEST_PREFIX]))) if is_prefix else None
 
 
-def frame_in(text: str) -> str:
-    """Return the place in a line that is a frame of a traceback; "" for another line."""
-    found = _FRAME.match(f" {text}")
-    return f"{found['path']}:{found['line']}" if found else ""
-
-
 def announces_more(text: str) -> bool:
     """Return True for the message of an exception that continues in the lines after it."""
     return text.rstrip().endswith(":") or "following error" in text or "what():" in text
@@ -341,25 +329,15 @@ def is_of_library(place: str) -> bool:
     return any(part in place.replace("\\", "/") for part in _LIBRARIES)
 
 
-def is_installed(place: str) -> bool:
-    """Return True if a place is in an installed package, or in the package of a checkout: /src/ray/python/ray/."""
-    place = place.replace("\\", "/")
-    return "-packages/" in place or place.startswith("<frozen") or _CHECKOUT.search(place) is not None
-
-
 def _shown(frames: Sequence[tuple[str, str, str]]) -> str:
     """Return the innermost frame with its function and its line of the source."""
     return "{} in {}: {}".format(*frames[-1]) if frames else ""
 
 
-def _innermost(frames: Sequence[tuple[str, str, str]]) -> tuple[str, str, str, str]:
-    """Return the place outside of libraries (else the innermost), the function of a library called there, its line.
-
-    The last value is the innermost frame of all, with its function.
-    """
+def _innermost(frames: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
+    """Return the place outside of libraries (else the innermost), the function of a library called there, its line."""
     own = [at for at, (place, _, _) in enumerate(frames) if not is_of_library(place)]
-    raised_at = " in ".join(frames[-1][:2]) if frames else ""
     if not own:
-        return (frames[-1][0] if frames else ""), "", "", raised_at
+        return (frames[-1][0] if frames else ""), "", ""
     calls = [function for _, function, _ in frames[own[-1] + 1 :] if function != "wrapper"]
-    return frames[own[-1]][0], calls[0] if calls else "", frames[own[-1]][2], raised_at
+    return frames[own[-1]][0], calls[0] if calls else "", frames[own[-1]][2]

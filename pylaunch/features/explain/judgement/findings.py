@@ -15,9 +15,8 @@ from pylaunch.features.explain.judgement.course import continued
 from pylaunch.features.explain.judgement.indication import Excerpts, Indication, LogExcerpt, LogForm
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.clue import Clue
-from pylaunch.verdict.logs.evidence import EVIDENCE_LENGTH, EvidenceLine
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.scan import LogMatch, LogScan
+from pylaunch.verdict.logs.scan import EVIDENCE_LENGTH, EvidenceLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
 
 FORMS: tuple[LogForm, ...] = (*collectives.FORMS, *announcements.FORMS)

@@ -16,9 +16,8 @@ from pylaunch.features.explain.judgement.course import ENDS, ENDS_WELL
 from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_weight, is_exception
 from pylaunch.features.explain.judgement.topics import ERRORS, LAST_ERRORS
 from pylaunch.model.text.argv import pylaunch, quoted
-from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
-from pylaunch.verdict.logs.scan import KeptLine, LogScan
+from pylaunch.verdict.logs.scan import EvidenceLine, KeptLine, LogScan, evidence_of
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.traceback import continues, names_substitute
 

@@ -17,8 +17,7 @@ from math import exp, log, sqrt
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.error_form import error_weight
 from pylaunch.features.explain.judgement.topics import ERRORS, LAST_ERRORS
-from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
-from pylaunch.verdict.logs.scan import KeptLine, LogScan
+from pylaunch.verdict.logs.scan import EvidenceLine, KeptLine, LogScan, evidence_of
 
 NO_FAILURE = "none"
 """Class of logs of healthy runs."""

@@ -33,7 +33,6 @@ from pylaunch.features.explain.judgement.standstill import stands_at
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.attempts import last_attempts
-from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.judgement import (
     ABSTAINING,
@@ -49,7 +48,7 @@ from pylaunch.verdict.logs.judgement import (
     judge_texts,
 )
 from pylaunch.verdict.logs.line import LogTime
-from pylaunch.verdict.logs.scan import KeptLine, LogScan
+from pylaunch.verdict.logs.scan import EvidenceLine, KeptLine, LogScan, evidence_of
 from pylaunch.verdict.logs.signature import Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import CUT, LONGEST_MORE, announces_more
 from pylaunch.verdict.logs.uncaught import EXCEPTION
