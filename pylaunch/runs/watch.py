@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -52,16 +52,24 @@ class Onlooker(Protocol):
         """Show the snapshot; called twice a second."""
 
 
-def watch(record: RunRecord, onlooker: Onlooker, is_settled: Callable[[], bool], source: InterruptSource) -> bool:
-    """Pass the reports of the nodes to `onlooker` until the run is over. Returns False when it was interrupted.
+def watch(
+    record: RunRecord,
+    onlooker: Onlooker,
+    is_settled: Callable[[], bool],
+    source: InterruptSource,
+    hosts: Collection[str] | None = None,
+) -> bool:
+    """Pass the reports of the nodes (of `hosts`) to `onlooker` until the run is over. Returns False when it was
+    interrupted.
 
     While the run is not `is_settled`, nodes that do not know it are asked again: it may still be starting. Raises
     ClusterNotReadyError when no node can be reached at the beginning.
     """
+    names = record.plan.cluster.names if hosts is None else tuple(hosts)
 
     async def work(fleet: Fleet) -> None:
-        failures = await fleet.connect(record.plan.cluster.names, "attach")
-        raise_if_none(record, {name: str(why) for name, why in failures.items() if not _is_unknown(why)})
+        failures = await fleet.connect(names, "attach")
+        raise_if_none(record, {name: str(why) for name, why in failures.items() if not _is_unknown(why)}, of=names)
         reporting = set[str]()
 
         def show(event: RunEvent) -> None:
@@ -151,12 +159,15 @@ def watch_run(
             return record
 
 
-def glimpse(record: RunRecord, onlooker: Onlooker, interrupter: Interrupter) -> None:
-    """Pass the reports of the nodes of a live run to `onlooker` until it interrupts, GLIMPSE_S at most."""
+def glimpse(record: RunRecord, hosts: Collection[str], onlooker: Onlooker, interrupter: Interrupter) -> None:
+    """Pass the reports of `hosts`, which answer, to `onlooker` until it interrupts, GLIMPSE_S at most.
+
+    Another host may need longer to refuse a connection, and nothing is passed on before.
+    """
     timer = threading.Timer(GLIMPSE_S, interrupter.interrupt, ("enough",))
     timer.start()
     try:
-        watch(record, onlooker, lambda: True, interrupter)
+        watch(record, onlooker, lambda: True, interrupter, hosts)
     except ClusterNotReadyError:
         return  # `report` has printed the reasons of the nodes.
     finally:

@@ -88,7 +88,7 @@ def board_now(record: RunRecord, hosts: Iterable[str]) -> Board:
     # `status` has printed what the nodes answered.
     spectator = Spectator(record.plan, look, say=lambda _: None)
     spectator.usage_every_s = GLIMPSE_USAGE_S
-    glimpse(record, spectator, interrupter)
+    glimpse(record, awaited, spectator, interrupter)
     spectator.board.pace = Pace()  # A rate of marks that were made before has the precision of their dates: too little.
     return spectator.board
 

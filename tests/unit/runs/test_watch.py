@@ -4,7 +4,7 @@ import asyncio
 import math
 import threading
 from collections.abc import Iterable
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 
@@ -14,11 +14,12 @@ from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.model.run import EventKind, RunRecord
+from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.runs import watch
 from pylaunch.runs.connect.agent_link import AgentLink, RunUnknownError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Reconnected
 from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.events import RunEvent
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.watch import LiveRuns, RunOnlooker
 from pylaunch.store import runs
@@ -125,6 +126,34 @@ def test_a_node_that_has_lost_a_released_run_keeps_no_watcher_waiting(monkeypatc
     monkeypatch.setattr(Fleet, "connect", connect)
     assert watch.watch(record, Quiet(), lambda: settled[-1], Interrupter())
     assert settled.count(False) == 1, "nobody asks again"
+
+
+def test_a_glimpse_waits_for_no_host_that_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead host refuses a connection after some ten seconds, and a glimpse takes three."""
+    record, interrupter = RunRecord(PLAN, "v", 1.0, (), None), Interrupter()
+
+    async def connect(fleet: Fleet, names: Iterable[str], verb: str, **_: object) -> dict[str, Exception]:
+        if "n1" in names:
+            await asyncio.Event().wait()
+        child = cast(Child, Sent())
+        fleet.links["n2"] = AgentLink(LocalConnector(CLUSTER["n2"]), child, HELLO, ClockOffset(0.0, 0.0))
+        arrive(fleet, ("n2", protocol.RankStarted(1, 7, 1.0)))
+        return {}
+
+    class Glimpse:
+        usage_every_s = 0.0
+        seen: ClassVar[list[RunEvent]] = []
+
+        def show(self, event: RunEvent) -> None:
+            self.seen.append(event)
+
+        def look(self) -> None:
+            interrupter.interrupt("enough")
+
+    monkeypatch.setattr(Fleet, "connect", connect)
+    watch.glimpse(record, ["n2"], Glimpse(), interrupter)
+    kinds = [event.kind for event in Glimpse.seen if isinstance(event, Event)]
+    assert kinds == [EventKind.ATTACHED, EventKind.RANK_STARTED]
 
 
 NOW = 1_780_000_000.0
