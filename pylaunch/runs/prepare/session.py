@@ -483,7 +483,6 @@ async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, M
     """
     wanted = targets([host for host, port in ports.items() if port])
     orders = {host: protocol.TryPeers({peer: ports[peer] for peer in peers}) for host, peers in wanted.items() if peers}
-    await fleet.send(orders)
     answers = (await fleet.ask(orders, Question(protocol.PeersTried), ANSWER_S)).replies
     return {
         host: {peer: end for peer, end in tried.ends.items() if peer in wanted.get(host, ())}

@@ -29,6 +29,7 @@ from pylaunch.runs.prepare.session import (
     before_release,
     lead_s,
     targets,
+    try_connections,
 )
 from pylaunch.transport.connector import LocalConnector
 from pylaunch.transport.process import Child
@@ -219,3 +220,15 @@ def test_many_nodes_try_their_ring_both_ways_and_the_first_node() -> None:
     assert found["n0"] == (f"n{count - 1}", "n1")
     assert all("n0" in peers for name, peers in found.items() if name != "n0")
     assert max(map(len, found.values())) == 3
+
+
+def test_every_node_tries_its_peers_once() -> None:
+    async def story() -> list[object]:
+        fleet = Fleet(PLAN, "0123")
+        tried = [(host.name, protocol.PeersTried({"n1": "ok", "n2": "ok", "n3": "ok"})) for host in CLUSTER.hosts]
+        sent = link(fleet, CLUSTER.hosts, {protocol.TryPeers: tried})
+        ends = await try_connections(fleet, dict.fromkeys(CLUSTER.names, 4000))
+        assert ends["n1"] == {"n2": "ok", "n3": "ok"}
+        return sent
+
+    assert len(asyncio.run(story())) == len(CLUSTER.hosts)
