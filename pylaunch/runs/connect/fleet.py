@@ -292,8 +292,11 @@ class Fleet:
     async def ask(self, messages: Mapping[str, object], question: Q, within_s: float) -> Q:
         """Send each host its message; return `question` when all of them have replied or ended, or `within_s` later."""
         with self.asking(messages, question):
-            await self.send(messages)
-            await question.answered(within_s)
+            sending = asyncio.ensure_future(self.send(messages))  # A host that reads nothing delays no other.
+            try:
+                await question.answered(within_s)
+            finally:
+                sending.cancel()
         return question
 
     @contextlib.contextmanager

@@ -221,3 +221,22 @@ def test_an_interrupt_ends_the_work_that_runs_or_the_next_one_and_waits_for_a_su
         assert await fleet.inbox.hear() == ("", Interrupted("last")), "ahead of what waits"
 
     asyncio.run(story())
+
+
+class Stuck:
+    """A link whose node reads nothing."""
+
+    async def send(self, message: object) -> None:
+        await asyncio.Event().wait()
+
+
+def test_a_node_that_reads_nothing_delays_no_question_beyond_its_time() -> None:
+    async def story() -> None:
+        fleet = Fleet(PLAN, "0123")
+        fleet.links["n1"] = cast(AgentLink, Answering(fleet, "n1", protocol.Released(2.0)))
+        fleet.links["n2"] = cast(AgentLink, Stuck())
+        asking = fleet.ask(dict.fromkeys(("n1", "n2"), protocol.Ping(0)), Question(protocol.Released), 0.05)
+        asked = await asyncio.wait_for(asking, 60)
+        assert (asked.replies, asked.waiting) == ({"n1": protocol.Released(2.0)}, {"n2"})
+
+    asyncio.run(story())
