@@ -1,13 +1,13 @@
 """The end of a Slurm job as a follower of its run sees it: connections end together, and Slurm knows why.
 
-Nobody is lost then, and no node is called again. Slurm is asked once for all nodes of a job. What happened to their
-connections is held until it has answered, and comes back with the answer if the job goes on.
+Nobody is lost then, and no node is called again. Slurm is asked once for all nodes of a job. Until Slurm has answered,
+the follower ignores the ends of their connections. If the job continues, it treats them as any other end.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.slurm_job import ENDING, QUEUED, JobState, cancellation_of_job, end_of_job, ended_job
@@ -41,9 +41,6 @@ class JobAnswer:
 
     at: float = 0.0
     """Time since which ranks may have ended with the job."""
-
-    unexplained: Mapping[str, ConnectionEnded | Lost] = field(default_factory=dict)
-    """What happened to the connections of nodes whose job has not ended, by host."""
 
     @property
     def end(self) -> str:
@@ -90,9 +87,10 @@ class JobQuestions:
         self._held[host] = message
         return True
 
-    def release(self, host: str) -> None:
-        """Hold nothing of `host`, which has a connection again."""
-        self._held.pop(host, None)
+    def release(self, host: str) -> ConnectionEnded | Lost | None:
+        """Return the message of `host` that is held, and hold it no longer: Slurm has answered, or `host` has a
+        connection again."""
+        return self._held.pop(host, None)
 
     def end(self) -> None:
         """Await no answer any more."""
@@ -112,9 +110,7 @@ class JobQuestions:
                 if state.state != ENDING:
                     break
         del self._tasks[job]
-        answer = JobAnswer(job, hosts, state, was_ending=is_ending, at=at)
-        held = {host: self._held.pop(host) for host in hosts if host in self._held}
-        self._post(answer if answer.end else replace(answer, unexplained=held))
+        self._post(JobAnswer(job, hosts, state, was_ending=is_ending, at=at))
 
     async def _state(self, job: str) -> JobState | None:
         try:

@@ -301,13 +301,16 @@ class RunFollower:
         if answer.is_ending or answer.end:
             for host in hosts:
                 self._fleet.dismiss(host)
+        held = {} if answer.is_ending else {host: self._jobs.release(host) for host in hosts}
         if answer.is_cancelled:
             self._state = self._state.with_cancelled(hosts, answer.end, self._plan.job.stop_grace, answer.at)
         elif answer.end:
             for host in hosts:
                 self.given_up(host, answer.end, host_answers=False)
-        for host, message in answer.unexplained.items():
-            self._on_unexplained(host, message)
+        else:
+            for host, message in held.items():
+                if message is not None:
+                    self._on_unexplained(host, message)
 
     def _on_unexplained(self, host: str, message: ConnectionEnded | Lost) -> None:
         if isinstance(message, Lost):
@@ -364,7 +367,7 @@ class RunFollower:
             self._state = self._state.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)
         else:
             reason = _stop_reason(host, message, self._state.ranks)
-            if message.reason.endswith(protocol.SIGNALLED):
+            if message.reason.endswith(protocol.SIGNALLED) and not self._watches:
                 self._jobs.ask(host)
             # After SIGTERM of Slurm, ranks have the time of a stop by hand, to save a checkpoint.
             job = self._plan.job

@@ -13,7 +13,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.slurm_job import JobState, end_of_job, ended_job
-from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Lost
+from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Lost, Reconnected
 from pylaunch.runs.follow import job_end
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.runs.follow.run_follower import RunFollower
@@ -130,3 +130,40 @@ def test_a_job_that_ends_otherwise_is_the_cause_and_no_node_of_it(monkeypatch: p
     assert (outcome.status, outcome.reason) == (Status.FAILED, "Slurm job 7 has ended")
     assert [cause.kind for cause in outcome.causes] == ["job-ended"]
     assert contacts(listener) == []
+
+
+@pytest.mark.parametrize("meanwhile", [Lost("no heartbeat for 30 s"), Reconnected()])
+def test_a_node_that_was_lost_or_has_a_connection_when_slurm_answers_is_not_called_again(
+    meanwhile: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+    slurm, listener = Slurm("RUNNING"), Listener()
+    monkeypatch.setattr(commands, "job_at_end", slurm.state_of)
+    monkeypatch.setattr(Fleet, "reconnect", lambda _, host: called.append(host))
+
+    async def story() -> None:
+        fleet = Fleet(PLAN, "0123")
+        follower = RunFollower(PLAN, fleet, listener, streams=[])
+        await follower._on_message("n1", CLOSED)
+        _, answer = await asyncio.wait_for(fleet.inbox.hear(), 60)
+        await follower._on_message("n1", meanwhile)
+        await follower._on_message("", answer)
+
+    asyncio.run(story())
+    assert called == []
+    assert [event.text for event in contacts(listener)] == []
+
+
+def test_a_watcher_does_not_ask_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm = Slurm("CANCELLED")
+    monkeypatch.setattr(commands, "job_at_end", slurm.state_of)
+    signalled = [(host.name, protocol.Stopping(protocol.SIGNALLED, 1.0)) for host in HOSTS]
+    finished = [(host.name, protocol.Finished([], [], 2.0)) for host in HOSTS]
+
+    async def story() -> None:
+        fleet = Fleet(PLAN, "0123")
+        arrive(fleet, *signalled, *finished)
+        await RunFollower(PLAN, fleet, Listener(), streams=[]).watch([])
+
+    asyncio.run(story())
+    assert slurm.asked == 0
