@@ -1,6 +1,6 @@
 """Start a run: plan it, begin its record, run its attempts to the end.
 
-    planned  = plan_start(cluster, job, judge, say)    no host is contacted (planned)
+    planned  = plan_start(cluster, job, judge, say)    of `runs/planned.py`: no host is contacted
     recorded = begin(planned, emit)                    the run has an id, and a record that other verbs find
     outcome  = run(recorded, options, emit)            attempts: connect, prepare, release, follow
 

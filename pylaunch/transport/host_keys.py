@@ -43,7 +43,7 @@ class HostKey:
     """A public key of an SSH server."""
 
     place: str
-    """The server as known_hosts names it; see `place`."""
+    """The server as known_hosts names it; see `server_name`."""
 
     kind: str
     """Type of the key, such as `ssh-ed25519`."""
@@ -70,9 +70,9 @@ def server_name(address: str, port: int | None = None) -> str:
 
 
 def public_key(server: str, text: str) -> HostKey:
-    """Return the key in a public-key file (`ssh-ed25519 AAAA… comment`) as the key of `server`, named as by `place`.
+    """Return the key in a public-key file (`ssh-ed25519 AAAA… comment`) as the key of `server`.
 
-    Raises ValueError for anything else.
+    `server` is as `server_name` returns it. Raises ValueError for anything else.
     """
     kind, blob = [*text.split(), "", ""][:2]
     if not _is_key(kind, blob):
