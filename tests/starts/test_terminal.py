@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import shlex
+import signal
 import struct
 import sys
 import termios
@@ -69,8 +70,12 @@ class OnTerminal:
         self.press(line.encode() + b"\n")
 
     def ends(self) -> str:
-        """All that was written, at the end."""
-        os.waitpid(self.pid, 0)
+        """All that was written, at the end, which must come."""
+        try:
+            wait_until(lambda: os.waitpid(self.pid, os.WNOHANG)[0] == self.pid, "the end of the process")
+        except AssertionError:
+            os.kill(self.pid, signal.SIGKILL)
+            raise AssertionError(f"it does not end: {self.written()!r}") from None
         self._reader.join(60.0)
         os.close(self.terminal)
         return self.written()
