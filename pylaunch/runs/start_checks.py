@@ -256,7 +256,7 @@ def end_leftovers(plan: RunPlan, emit: Emit) -> None:
     for name, each in swept.items():
         for process in each.cleanup["ended"]:
             emit(event(EventKind.LEFTOVER_ENDED, f"{name}: ended {process}, which no live run owned", name))
-    stays = {name: left for name, each in swept.items() if (left := each.cleanup["left"])}
+    stays = {name: left for name, each in swept.items() if (left := each.cleanup["survives"])}
     if stays:
         raise ClusterNotReadyError(
             f"processes on {fold(stays)} survive SIGKILL",

@@ -39,8 +39,8 @@ def of_dead_runs(root: str, targets: Sequence[Identity], *, dry_run: bool, quest
     except AgentError as error:
         found["left"] = [str(error)]
     if targets:
-        ended, left = end_targets(targets)
-        found.update({"ended": ended, "left": [*found["left"], *left]})
+        ended, survives = end_targets(targets)
+        found.update({"ended": ended, "survives": survives})
     readings = {name: json.loads(text) for name, text in runtime.readings(questions).items()}
     print(json.dumps({**found, "readings": readings}))
 
@@ -60,7 +60,10 @@ def of_run(root: str, run: str, node: str, *, began: float, grace_s: float | Non
 
 
 def _nothing() -> CleanupReading:
-    return {"removed": [], "left": [], "stopped": [], "ended": [], "known": True, "restarted": False, "error": ""}
+    return {
+        "removed": [], "left": [], "survives": [], "stopped": [], "ended": [],
+        "known": True, "restarted": False, "error": "",
+    }  # fmt: skip
 
 
 def _of_run(root: NodeRoot, run: str, node: str, began: float, grace_s: float | None) -> CleanupReading:

@@ -46,6 +46,7 @@ class CleanReport:
             name
             for name, each in self.latest.items()
             if each.cleanup["left"]
+            or each.cleanup["survives"]
             or each.cleanup["stopped"]
             or each.after.occupancy.stale
             or each.after.processes_unread is not None

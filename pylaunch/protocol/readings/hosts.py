@@ -318,7 +318,10 @@ class CleanupReading(TypedDict):
     """Processes of one run, or that a person chose."""
 
     left: list[str]
-    """What could not be removed or ended."""
+    """Leftovers of runs that are over, or processes of one run, that could not be removed or ended."""
+
+    survives: list[str]
+    """Processes that a person chose and that could not be ended."""
 
     stopped: list[str]
     """Agents of live runs that got SIGSTOP, so that nobody answers for their ranks."""

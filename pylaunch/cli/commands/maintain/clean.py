@@ -100,7 +100,7 @@ def _show_verdict(report: CleanReport) -> None:
     if report.clean:
         proof = "clean: nothing of yours is left of runs that are over"
         console.say(f"{fold(report.clean)}: {'nothing to remove, nothing to end' if report.dry_run else proof}")
-    for hosts, phrase in alike({name: each.cleanup["left"] for name, each in report.ended.items()}):
+    for hosts, phrase in alike({name: each.cleanup["survives"] for name, each in report.ended.items()}):
         console.say(f"{hosts}: survives SIGKILL: {phrase}")
     unreachable = {name: (why.reason,) for name, why in report.unreachable.items()}
     for hosts, reason in alike_errors(report.cluster.hosts, unreachable):
@@ -133,7 +133,7 @@ def _host(first: Swept, then: Swept | None) -> dict[str, object]:
         "foreign": [as_data(each) for each in seen.foreign],
         "unseen_users": list(seen.unseen),
         "ended": then.cleanup["ended"] if then is not None else [],
-        "survives": then.cleanup["left"] if then is not None else [],
+        "survives": then.cleanup["survives"] if then is not None else [],
         "stale_now": [as_data(each) for each in last.occupancy.stale],
         "unread": [asdict(each) for each in last.unread],
     }
