@@ -144,6 +144,32 @@ def test_the_short_directory_of_a_killed_supervisor_is_removed_with_its_run(node
     assert not short.exists()
 
 
+def test_a_run_whose_container_cannot_be_removed_is_kept_and_named(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without its files, the next cleanup and the proof of the run would call the node clean."""
+    engine = tmp_path / "bin" / "docker"
+    engine.parent.mkdir()
+    engine.write_text("#!/bin/sh\necho cannot connect to the daemon >&2\nexit 1\n")
+    engine.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{engine.parent}:{os.environ['PATH']}")
+    node.ask("runs")
+    directory = node.root / "runs" / "dead1"
+    directory.mkdir(mode=0o700)
+    (directory / "container").write_text("docker")
+    (directory / "outcome.json").write_text('{"run": "dead1", "outcome": "refused", "message": "", "time": 0}')
+    for _ in range(2):
+        (left,) = node.cleaned()["left"]
+        assert left.endswith(" of run dead1 (docker): cannot connect to the daemon")
+    cleanup.of_run(str(node.root), "dead1", "n1", began=0.0, grace_s=None)
+    assert json.loads(capsys.readouterr().out)["left"] == [left]
+    (refused,) = node.refusal(task(tmp_path, "true"))
+    assert (refused.code, refused.message) == ("leftovers-stay", f"of a dead run, could not remove {left}")
+    engine.write_text("#!/bin/sh\n")
+    assert "container of dead run dead1" in node.cleaned()["removed"]
+    assert not directory.exists()
+
+
 def test_the_logs_of_the_last_runs_are_kept(node: Node) -> None:
     node.ask("runs")
     for number in range(KEPT_RUNS + 2):

@@ -74,8 +74,8 @@ def _of_run(root: NodeRoot, run: str, node: str, began: float, grace_s: float | 
         raise AgentError(f"the address leads to another node of the run: {task.host}")
     there = [_described(process, directory) for process in run_processes.of_run(root, directory)]
     left = list(there) if grace_s is None or not there else end_run(root, directory, grace_s)
-    if grace_s is not None:
-        left += container_engines.remove_container(directory)
+    look = container_engines.kept_container if grace_s is None else container_engines.remove_container
+    left += look(directory)
     return {
         **_nothing(),
         "known": bool(there) or os.path.isdir(directory.path) or _is_outdated(root, began),

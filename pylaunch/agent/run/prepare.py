@@ -58,7 +58,7 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         task = shipped_code.with_tree(environment.completed(message.task), root)
     except environment.NodeEnvironmentError as error:
         raise RefusedError([error.reason]) from None
-    reasons = [protocol.Reason("leftovers-stay", f"{left} of a dead run survives SIGKILL") for left in cleaned.left]
+    reasons = [protocol.Reason("leftovers-stay", f"of a dead run, could not remove {left}") for left in cleaned.left]
     reasons += [
         protocol.Reason("agent-stopped", f"{stopped}; its ranks may run on", CONTINUE) for stopped in cleaned.stopped
     ]

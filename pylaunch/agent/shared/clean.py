@@ -52,12 +52,14 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
             for name in SOCKETS:
                 if os.path.lexists(directory.file(name)):
                     remove(directory.file(name), f"socket {name} {of_run}")
-            if container_engines.has_container(directory):
-                kept = [] if dry_run else container_engines.remove_container(directory)
-                cleaned.left += kept
-                cleaned.removed += [] if kept else [f"container {of_run}"]
             if short := _short_directory(directory):
                 remove(short, f"{short} {of_run}")
+            if container_engines.has_container(directory):
+                kept = [] if dry_run else container_engines.remove_container(directory)
+                if kept:
+                    cleaned.left += kept
+                    continue  # Without the files of the run, its container would not be found again.
+                cleaned.removed.append(f"container {of_run}")
             if _never_started(directory):
                 remove(directory.path, f"files of run {directory.run}")
             else:
@@ -75,8 +77,9 @@ def _end_orphans(root: NodeRoot, alive: list[processes.Process], cleaned: Cleane
 
     phrases = {process: f"{process} of dead run {run}" for process, run in run_processes.orphans(root, alive)}
     left = processes.end_all(find, GRACE_S) if phrases and not dry_run else []
-    cleaned.removed += [phrase for process, phrase in phrases.items() if process not in left]
-    cleaned.left += [str(process) for process in left]
+    survives = {process.pid for process in left}
+    cleaned.removed += [phrase for process, phrase in phrases.items() if process.pid not in survives]
+    cleaned.left += [f"{process}: it survives SIGKILL" for process in left]
 
 
 def _short_directory(directory: RunDirectory) -> str:

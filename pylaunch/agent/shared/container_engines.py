@@ -7,6 +7,7 @@ user.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,8 @@ OF_THE_NODE = {"podman": ("/dev", "/tmp"), "docker": ("/dev", "/tmp"), ENROOT: (
 
 INSPECT_S = 20.0
 REMOVE_S = 8.0
-"""Time to remove a container: the agent answers nobody meanwhile, and is lost after 10 s without an answer."""
+"""Time to remove a container, or to look for it: the agent answers nobody meanwhile, and is lost after 10 s without an
+answer."""
 
 MOST_TEXT = 300
 
@@ -95,6 +97,20 @@ def has_container(directory: RunDirectory) -> bool:
 
 def remove_container(directory: RunDirectory) -> list[str]:
     """Remove the container that an engine keeps for a run, if any; return why it is left, [] if it is not there."""
+    left = _left(directory, ("rm", "--force"), "")
+    if not left:
+        with contextlib.suppress(FileNotFoundError):  # No container was noted, or another cleanup was faster.
+            os.unlink(directory.file(NOTE))
+    return left
+
+
+def kept_container(directory: RunDirectory) -> list[str]:
+    """Return why the container of a run is or may be there, [] if it is not. Changes nothing."""
+    return _left(directory, ("container", "inspect"), "it is still there")
+
+
+def _left(directory: RunDirectory, verb: Sequence[str], if_done: str) -> list[str]:
+    """Return why a container is left after `verb` of its engine; `if_done` is the reason if that succeeds."""
     try:
         engine = rank_files.read(directory.file(NOTE), 16).decode("ascii", "replace")
     except OSError:
@@ -102,14 +118,12 @@ def remove_container(directory: RunDirectory) -> list[str]:
     why = f"{engine!r} is no engine"
     if engine in OCI:
         try:
-            ended = programs.ended([engine, "rm", "--force", _name(directory)], deadline_s=REMOVE_S)
-            why = "" if ended.status == 0 or "no such container" in ended.errors.lower() else ended.errors.strip()
+            ended = programs.ended([engine, *verb, _name(directory)], deadline_s=REMOVE_S)
+            why = if_done if ended.status == 0 else ended.errors.strip() or f"exit code {ended.status}"
+            why = "" if "no such container" in ended.errors.lower() else why
         except (OSError, TimeoutError) as error:
             why = str(error)
-    if why:
-        return [f"container {_name(directory)} of run {directory.run} ({engine}): {why[-MOST_TEXT:]}"]
-    os.unlink(directory.file(NOTE))
-    return []
+    return [f"container {_name(directory)} of run {directory.run} ({engine}): {why[-MOST_TEXT:]}"] if why else []
 
 
 def _name(directory: RunDirectory) -> str:

@@ -57,6 +57,7 @@ def test_each_engine_gets_the_driver_the_user_and_the_mounts_from_the_outermost_
         (ProgramEnd(0, "", ""), []),
         (ProgramEnd(1, "", "Error: no container with name or ID: No such container\n"), []),
         (ProgramEnd(125, "", "Error: storage is locked\n"), ["Error: storage is locked"]),
+        (ProgramEnd(-9, "", ""), ["exit code -9"]),
     ],
 )
 def test_a_container_is_noted_until_its_engine_has_removed_it(
@@ -78,6 +79,33 @@ def test_a_container_is_noted_until_its_engine_has_removed_it(
     assert [each.partition(" of run 7f3a (podman): ")[2] for each in why] == left
     assert asked == [["podman", "rm", "--force", name.removeprefix("--name=")]]
     assert container_engines.has_container(directory) == bool(left)
+
+
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [
+        (ProgramEnd(0, "[{}]", ""), ["it is still there"]),
+        (ProgramEnd(1, "[]", "Error: No such container: pylaunch-12ab\n"), []),
+        (ProgramEnd(1, "", "Cannot connect to the Docker daemon\n"), ["Cannot connect to the Docker daemon"]),
+    ],
+)
+def test_a_look_for_a_container_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: ProgramEnd, left: list[str]
+) -> None:
+    directory = RunDirectory("7f3a", str(tmp_path))
+    assert container_engines.kept_container(directory) == []
+    container_engines.noted(directory, ["docker", "run", NAME])
+    asked: list[list[str]] = []
+
+    def ended(words: list[str], **_: object) -> ProgramEnd:
+        asked.append(words)
+        return end
+
+    monkeypatch.setattr(programs, "ended", ended)
+    why = container_engines.kept_container(directory)
+    assert [each.partition(" of run 7f3a (docker): ")[2] for each in why] == left
+    assert [words[:3] for words in asked] == [["docker", "container", "inspect"]]
+    assert container_engines.has_container(directory)
 
 
 def test_a_note_that_names_no_engine_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
