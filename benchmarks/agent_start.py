@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/agent_start.py [--runs 21] [--python /usr/bin/python3]
 
-Prints milliseconds of processor time of `agent.pyz hello`, the two in turns.
+Prints milliseconds of processor time of `agent.pyz runs`, the two in turns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
         seconds: dict[str, list[float]] = {name: [] for name in archives}
         for turn in range(asked.runs + 1):
             for name, archive in archives.items():
-                took = processor_seconds(asked.python, "-I", "-S", str(archive), "hello", "--root", f"{made}/root")
+                took = processor_seconds(asked.python, "-I", "-S", str(archive), "runs", "--root", f"{made}/root")
                 if turn > 0:  # The first turn compiles.
                     seconds[name].append(took)
     for name, found in seconds.items():
