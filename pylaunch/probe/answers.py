@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from pylaunch.agent.probe.registry import READERS, EachReader, ReadingKey, reader_of
+from pylaunch.agent.probe.registry import READERS, ReadingKey, reader_of
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.untrusted_json import UntrustedJsonError
@@ -70,11 +70,6 @@ class Reading(msgspec.Struct):
     silent: bool = False
 
 
-class _Each(msgspec.Struct):
-    value: Any = msgspec.UNSET
-    unmeasured: str | None = None
-
-
 def readings(answered: Mapping[str, Any], asked: Iterable[str]) -> dict[str, Reading]:
     """Return the readings that were `asked` for, values not yet decoded. Raises one of MALFORMED."""
     found = typed_json.converted(answered["readings"], dict[str, Reading])
@@ -88,7 +83,7 @@ def decoded_reading(name: str, reading: Reading) -> Any | Unmeasured:
     """Return the value of a reading as the type that its reader returns, or Unmeasured. Raises one of MALFORMED."""
     if reading.unmeasured is not None:
         return Unmeasured(reading.unmeasured, silent=reading.silent)
-    return _value(READERS[reader_of(name)], reading.value)
+    return typed_json.converted(reading.value, value_type(READERS[reader_of(name)].look))
 
 
 def values(answered: Mapping[str, Any], asked: Iterable[str]) -> dict[str, Any | Unmeasured]:
@@ -100,20 +95,6 @@ def value(found: Mapping[str, Any | Unmeasured], reader: ReadingKey[V]) -> V | U
     """Return the decoded reading of `reader`, typed."""
     reading: V | Unmeasured = found[reader]
     return reading
-
-
-def _value(reader: Any, raw: Any) -> Any:
-    if not isinstance(reader, EachReader):
-        return typed_json.converted(raw, value_type(reader.look))
-    return [_one(reader, each) for each in typed_json.converted(raw, list[_Each])]
-
-
-def _one(reader: EachReader[Any, Any], each: _Each) -> Any | Unmeasured:
-    if each.unmeasured is not None:
-        return Unmeasured(each.unmeasured)
-    if each.value is msgspec.UNSET:
-        raise ValueError(f"no value of {reader}")
-    return typed_json.converted(each.value, value_type(reader.one) | None)
 
 
 @functools.cache
