@@ -180,11 +180,7 @@ class Stop:
 @dataclass(frozen=True)
 class Hello:
     protocol: int
-    run: str
     pid: int
-    python: str
-    """Version of Python that the agent runs on."""
-
     phase: str
     """One of PHASES."""
 

@@ -35,7 +35,7 @@ def replay(directory: RunDirectory) -> int:
     """Speak the protocol on stdin and stdout until everything is sent or the controller disconnects."""
     _remove_sockets(directory)
     task = record.read_task(directory)
-    _send(hello(directory.run, "finished", [], "" if task is None else task.host))
+    _send(hello("finished", [], "" if task is None else task.host))
     while True:
         line = sys.stdin.buffer.readline(protocol.MAX_LINE)
         if not line:

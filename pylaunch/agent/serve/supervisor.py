@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -135,9 +134,9 @@ UNFOLLOWED_S = 60.0
 """Seconds that it waits for the Follow of a controller that has released it and still waits for other nodes."""
 
 
-def hello(run: str, phase: str, running: list[int], node: str) -> protocol.Hello:
+def hello(phase: str, running: list[int], node: str) -> protocol.Hello:
     """Return the first message of every connection."""
-    return protocol.Hello(protocol.PROTOCOL, run, os.getpid(), sys.version.split()[0], phase, running, node)
+    return protocol.Hello(protocol.PROTOCOL, os.getpid(), phase, running, node)
 
 
 class Supervisor:
@@ -298,7 +297,7 @@ class Supervisor:
             self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
         self._loop.watch(controller.socket, lambda: self._receive(controller))
         running, node = (sorted(self._run.life.running), self._run.task.host) if self._run is not None else ([], "")
-        controller.send(hello(self.directory.run, self._phase, running, node))
+        controller.send(hello(self._phase, running, node))
 
     def _receive(self, controller: Controller) -> None:
         try:

@@ -84,7 +84,7 @@ def test_the_logs_of_a_node_that_falls_silent_are_not_awaited_for_ever() -> None
     async def read() -> None:
         fleet = Fleet(RECORD.plan, "v")
         for host in CLUSTER.hosts:
-            hello = protocol.Hello(protocol.PROTOCOL, "7f3a9c01", 7, "3.11.2", "running", [])
+            hello = protocol.Hello(protocol.PROTOCOL, 7, "running", [])
             link = AgentLink(LocalConnector(host), cast(Child, None), hello, ClockOffset(0.0, 0.0))
             link.is_awaited = True
             fleet.links[host.name] = link

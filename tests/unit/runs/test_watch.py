@@ -30,7 +30,7 @@ from tests.unit.runs.messages import arrive
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 PLAN = plan_run(CLUSTER, JobSpec(("a",), Framework.COMMAND, "/"), "7f3a9c01")
-HELLO = protocol.Hello(protocol.PROTOCOL, "7f3a9c01", 7, "3.11.2", "running", [])
+HELLO = protocol.Hello(protocol.PROTOCOL, 7, "running", [])
 ENDED = [("n2", protocol.RankEnd(1, "", 1, None, 5.0, stopped=False)), ("n2", protocol.Finished([], [], 7.0))]
 
 

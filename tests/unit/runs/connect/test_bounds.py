@@ -56,8 +56,8 @@ def test_ranks_and_hosts_of_other_nodes_are_removed_from_reports() -> None:
     confined = FIRST.confined(usage, ALL)
     assert isinstance(confined, protocol.Usage)
     assert confined.steps == [protocol.StepMark(0, 5, 1.0)]
-    hello = protocol.Hello(1, "r", 1, "3.11", "running", [0, 2, -1])
-    assert FIRST.confined(hello, ALL) == protocol.Hello(1, "r", 1, "3.11", "running", [0])
+    hello = protocol.Hello(1, 1, "running", [0, 2, -1])
+    assert FIRST.confined(hello, ALL) == protocol.Hello(1, 1, "running", [0])
 
 
 def test_evidence_about_ranks_and_hosts_of_other_nodes_is_removed() -> None:

@@ -38,7 +38,7 @@ from tests.unit.runs.messages import arrive, left
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
 PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
-HELLO = protocol.Hello(protocol.PROTOCOL, PLAN.run, 7, "3.11.2", "prepared", [])
+HELLO = protocol.Hello(protocol.PROTOCOL, 7, "prepared", [])
 
 
 Answers = Mapping[type, Sequence[tuple[str, object]]]
