@@ -42,6 +42,9 @@ _MARKS = (
 NARROWEST = 16
 """Columns are not folded below this width."""
 
+ERASE_S = 1.0
+"""Time limit for erasing what is drawn after Ctrl-Z."""
+
 
 class _Door:
     """State that all writers share."""
@@ -209,14 +212,14 @@ def drawn(lines: Callable[[], Sequence[str] | Table], every_s: float) -> Iterato
                 _start(live)
 
     def suspend(number: int, _: object) -> None:
-        live = _DOOR.live
-        if live is not None:
-            live.stop()
+        is_erased, continues = threading.Event(), threading.Event()
+        if (live := _DOOR.live) is not None:
+            threading.Thread(target=_pause, args=(live, is_erased, continues), daemon=True).start()
+            is_erased.wait(ERASE_S)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
         signal.signal(number, suspend)
-        if live is not None:
-            _start(live)
+        continues.set()
 
     timer = threading.Timer(every_s, begin)
     timer.daemon = True
@@ -253,6 +256,16 @@ def working(text: str) -> Iterator[Callable[[str | Callable[[], str]], None]]:
         return
     with drawn(lambda: [f"{shown[0]()} ({duration(time.monotonic() - since)})"], 0.5):
         yield change
+
+
+def _pause(live: Live, is_erased: threading.Event, continues: threading.Event) -> None:
+    """Erase `live` until the program continues, in a thread: the signal may have interrupted a write, or `lines`."""
+    live.stop()
+    is_erased.set()
+    continues.wait()
+    with _DOOR.lock:
+        if _DOOR.live is live:
+            _start(live)
 
 
 def _start(live: Live) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import io
 import os
+import signal
 import struct
 import sys
 import termios
@@ -18,6 +19,7 @@ import pytest
 import pylaunch
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.terminal import console
+from tests.waiting import wait_until
 
 HOSTILE = "n1\x1b]0;owned\x07 \x1b[2J\x9b2J \x0e\x00 \u202egpj \x1b[31m:fire: [bold]fd00:1234:100:a::1"
 OBEYED = ("\x1b]", "\x1b[2J", "\x9b", "\x07", "\x0e", "\x00", "\u202e")
@@ -68,10 +70,12 @@ def attach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Pty]]:
 @contextlib.contextmanager
 def drawing(lines: Callable[[], list[str]]) -> Iterator[None]:
     """Draw `lines` from the beginning of the block."""
-    is_drawn = threading.Event()
+    is_made, is_drawn = threading.Event(), threading.Event()
 
     def shown() -> list[str]:
-        is_drawn.set()
+        if is_made.is_set():
+            is_drawn.set()
+        is_made.set()  # rich asks for the lines first when it has drawn nothing.
         return lines()
 
     with console.drawn(shown, 0.01):
@@ -124,6 +128,30 @@ def test_output_appears_above_the_live_area(attach: Callable[[], Pty]) -> None:
     assert "board" in below
     assert below.endswith("\x1b[2K"), "erased at the end"
     assert pty.written() == "", "and shown no more"
+
+
+def test_a_suspended_program_waits_for_nothing_that_it_holds(
+    attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach()
+    held = threading.Lock()
+    got: list[bool] = []
+    is_stopped: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _, number: is_stopped.append(number))
+
+    def lines() -> list[str]:
+        got.append(held.acquire(timeout=5.0))
+        if got[-1]:
+            held.release()
+        return ["board"]
+
+    with drawing(lines):
+        with held:  # As a view does while it takes an event.
+            signal.raise_signal(signal.SIGTSTP)
+        drawn = len(got)
+        wait_until(lambda: len(got) > drawn + 2, "it is drawn again")
+    assert is_stopped == [signal.SIGTSTP]
+    assert all(got)
 
 
 FORBIDDEN_CALLS = {"print", "echo", "secho", "confirm", "prompt", "progressbar", "pager", "echo_via_pager"}
