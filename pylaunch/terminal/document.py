@@ -62,19 +62,19 @@ def current() -> Invocation:
 SCHEMA_VERSION = 1
 
 
-def show(content: Mapping[str, object], *, is_stream: bool = False) -> None:
-    """Set the content of the verb, which is printed with the exit code at the end; the last document of a stream on one
-    line."""
-    invocation = current()
-    invocation.document = content
-    invocation.is_stream = invocation.is_stream or is_stream
+def show(content: Mapping[str, object]) -> None:
+    """Set the content of the verb, which is printed with the exit code at the end."""
+    current().document = content
+
+
+def begin_stream() -> None:
+    """Print each document of this command on one line, also that of an error."""
+    current().is_stream = True
 
 
 def line(content: Mapping[str, object], out: TextIO | None = None) -> None:
     """Print one document of a stream on one line, now, to `out` instead of stdout."""
-    invocation = current()
-    invocation.is_stream = True
-    console.json_line({**_envelope(invocation, None, None), **content}, out)
+    console.json_line({**_envelope(current(), None, None), **content}, out)
 
 
 def close(invocation: Invocation, code: int, error: PylaunchError | None) -> None:

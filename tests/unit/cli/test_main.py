@@ -159,6 +159,13 @@ def test_an_error_is_a_document_where_json_was_asked_for(
     assert document["error"]["hint"].startswith(hint)
 
 
+@pytest.mark.parametrize("words", [["attach"], ["status", "--watch"]])
+def test_an_error_of_a_stream_is_a_line_of_it(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run([*words, "no-such-run", "--json"]) == ExitCode.USAGE
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "no-such-run" in json.loads(line)["error"]["message"]
+
+
 def test_without_json_nothing_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     main.run(["check", "-i", "nowhere.ini"])
 

@@ -35,6 +35,7 @@ def command(run: str | None, *, inventory: Path | None, as_json: bool, **given: 
     Ctrl-C leaves the run alone; pylaunch stop stops it. With --json, stdout has one object a line: each event of the
     run as it happens, at the end the run with its outcome. Output of ranks goes to stderr.
     """
+    document.begin_stream()
     observers = features.observers(given)()
     record = find(run, inventory)
     outcome: Outcome | None = None
@@ -58,7 +59,7 @@ def command(run: str | None, *, inventory: Path | None, as_json: bool, **given: 
     for observer in observers:
         observer.at_end(RunEnding(record.plan.run, outcome))
     if as_json:
-        document.show(run_data.latest(record.plan.run), is_stream=True)
+        document.show(run_data.latest(record.plan.run))
     if view.leads:
         features.end_nodes(record.plan, outcome)
     return outcome.status.exit_code

@@ -48,6 +48,8 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, watch:
     job of several roles: a line for each run.
     """
     verbose, as_json = asked["verbose"], asked["as_json"]
+    if watch:
+        document.begin_stream()
     if watch and run is None and role is None:
         live = _live_runs(inventory)
         if len(live) > 1:
@@ -70,7 +72,7 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, watch:
     sweeping.show_proofs(record.plan.run, known.proofs)
     board = _board(known)
     if as_json:
-        document.show({**run_data.details(known), **progress(board, time.time())}, is_stream=watch)
+        document.show({**run_data.details(known), **progress(board, time.time())})
     else:
         _show(known, board, verbose=verbose)
         if watch and inventory is not None and record.plan.job.max_restarts:
