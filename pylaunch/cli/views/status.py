@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import Event, EventKind, RunRecord, ignore
+from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.protocol.usage_report import Usage
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter, signals
@@ -48,16 +48,24 @@ def watch_all(*, as_json: bool) -> None:
     """Show the live runs that are recorded here, also those that begin meanwhile, until none is left or Ctrl-C."""
     documents: SimpleQueue[Mapping[str, object]] = SimpleQueue()
     on_screen = not as_json and has_board()
+    rows: dict[str, tuple[str, ...]] = {}
+
+    def keep(board: Board, now: float) -> None:
+        rows[board.plan.run] = row(board, now)  # In the thread that changes the model; the table is drawn in another.
 
     def onlooker(plan: RunPlan, _: object) -> Spectator:
-        plain = plain_view(ignore if on_screen else console.data)
-        return Spectator(plan, json_view(documents.put) if as_json else plain)
+        shown = keep if on_screen else plain_view()
+        return Spectator(plan, json_view(documents.put) if as_json else shown)
+
+    def table() -> "Table":
+        now = [rows.get(each.board.plan.run) for each in live.onlookers]
+        return console.table_of(COLUMNS, sorted(filter(None, now)))
 
     live = LiveRuns[Spectator](onlooker)
     with contextlib.ExitStack() as stack:
         stack.callback(live.close)
         if on_screen:
-            stack.enter_context(console.drawn(lambda: table(each.board for each in live.onlookers), REDRAW_S))
+            stack.enter_context(console.drawn(table, REDRAW_S))
         try:
             while _refreshed(live):
                 while not documents.empty():
@@ -159,11 +167,6 @@ def json_view(say: Callable[[Mapping[str, object]], None]) -> View:
             say(snapshot(board, now))
 
     return show
-
-
-def table(boards: Iterable[Board]) -> "Table":
-    """Return the table of all runs now."""
-    return console.table_of(COLUMNS, sorted(row(each, steady_clock.now()) for each in boards))
 
 
 def row(board: Board, now: float) -> tuple[str, ...]:

@@ -1,9 +1,14 @@
 """Output of `status --watch` without a terminal, and its end."""
 
+import contextlib
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from rich.table import Table
 
+from pylaunch.cli.views import status
 from pylaunch.cli.views.status import QUIET_S, Spectator, View, json_view, plain_view, row, snapshot
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -15,6 +20,7 @@ from pylaunch.runs import steady_clock
 from pylaunch.runs.events import LinesWritten, UsageReported
 from pylaunch.runs.watch import is_settled
 from pylaunch.store import runs
+from pylaunch.terminal import console
 from pylaunch.terminal.views.board import Board
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
@@ -59,6 +65,41 @@ def test_steps_alone_are_printed_once_a_minute() -> None:
     assert len(lines) == 1
     view(board, 100.5 + QUIET_S)
     assert lines[1].endswith("; step 7: rank 0 on n1, 42 s ago")
+
+
+def test_the_table_of_all_runs_reads_no_model_that_its_watcher_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Callable[[], Table]] = []
+
+    class Watched:
+        is_watching = False
+
+        def __class_getitem__(cls, _: object) -> type:
+            return cls
+
+        def __init__(self, onlooker: Callable[[RunPlan, object], Spectator]) -> None:
+            self.onlookers = [onlooker(planned(), None)]
+            self.close = lambda: None
+
+        def refresh(self) -> list[Any]:
+            (spectator,) = self.onlookers
+            assert drawn[0]().row_count == 0, "before the first look"
+            spectator.look()
+            spectator.show(Event(103.0, EventKind.CONTACT_LOST, "n2"))
+            shown = [str(*drawn[0]().columns[1].cells)]
+            spectator.look()
+            assert [*shown, str(*drawn[0]().columns[1].cells)] == ["starting", "starting, no contact with n2"]
+            return []
+
+    @contextlib.contextmanager
+    def draw(lines: Callable[[], Table], _: float) -> Iterator[None]:
+        drawn.append(lines)
+        yield
+
+    monkeypatch.setattr(status, "LiveRuns", Watched)
+    monkeypatch.setattr(status, "has_board", lambda: True)
+    monkeypatch.setattr(console, "drawn", draw)
+    status.watch_all(as_json=False)
+    assert len(drawn) == 1
 
 
 def test_json_is_printed_at_the_interval_of_the_readings() -> None:
