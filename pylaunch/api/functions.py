@@ -7,7 +7,6 @@ from pylaunch import features
 from pylaunch.api.run_handle import RunHandle
 from pylaunch.base.dataclass import replace
 from pylaunch.checks import suite
-from pylaunch.checks import suite as checking
 from pylaunch.checks.suite import Result, select
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features import judge_settings
@@ -69,10 +68,10 @@ def check(  # noqa: PLR0913 -- options of the verb, which are given by name
     `start`. Hosts that cannot be reached are findings. Raises UsageError for a check that does not exist, and for a job
     that does not fit the cluster.
     """
-    planned = JobSpec(checking.NO_SCRIPT, Framework.DIRECT, "/") if job is None else job
+    planned = JobSpec(suite.NO_SCRIPT, Framework.DIRECT, "/") if job is None else job
     planned = features.job_changes({"container": container, "container_mount": tuple(container_mounts)})(planned)
     checks = select(suite.CHECKS, only=only, skip=skip, deep=deep)
-    return checking.check(checking.plan_check(cluster, planned, checking.Needs(), checks))
+    return suite.check(suite.plan_check(cluster, planned, suite.Needs(), checks))
 
 
 def start(

@@ -109,7 +109,8 @@ def _options() -> str:
 
 
 def _option(each: Option) -> tuple[str, ...]:
-    name = " ".join(filter(None, (each.short, each.typed, "" if each.is_flag else each.metavar)))
+    value = "" if each.is_flag else each.metavar or "|".join(each.choices)
+    name = " ".join(filter(None, (each.short, each.typed, value)))
     field = f"`{each.field}`" if each.field else ""
     place = {InJobFile.ROLE: "of each role", InJobFile.WHOLE: "of the job", InJobFile.NONE: "no"}[each.in_job_file]
     return f"`{name}`", each.shown_default, place, field, each.help

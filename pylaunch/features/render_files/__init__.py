@@ -1,7 +1,7 @@
 """The plan of a start as files for Slurm and torchrun (`render`). No host is contacted.
 
-files/   pure: a plan in, files of a target out
-work     plans the start, refuses secrets, writes the files
+files/     pure: a plan in, files of a target out
+command    plans the start, refuses secrets, writes the files
 """
 
 from pylaunch.terminal.doors import Names, Verb

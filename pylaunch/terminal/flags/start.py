@@ -104,8 +104,8 @@ class StartFlags:
 
     port: Annotated[int | None, Option(
         help="Rendezvous port on the first node.",
-        group=Group.WHERE, metavar="N", parse=whole, none="one that is free there", field="rendezvous_port",
-        verbs=PLANS,
+        group=Group.WHERE, metavar="N", parse=whole, none="one that is free there, or what a rendered file says",
+        field="rendezvous_port", verbs=PLANS,
     )] = JobSpec.rendezvous_port  # fmt: skip
 
     interface: Annotated[str | None, Option(
