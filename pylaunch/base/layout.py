@@ -19,7 +19,7 @@
     ranks/<rank>.error.json  exception that ended a rank, as torch's `record` and pylaunch.runtime write it
     ranks/<rank>.step        last step that a rank has marked
     ranks/<rank>.sock        a Python rank answers the agent here
-    ranks/<rank>.stacks      stacks by faulthandler, and how the rank met the others; locked by the process that answers
+    ranks/<rank>.stacks      stacks by faulthandler; locked by the process that answers
     ranks/<rank>.*.<number>  both, of further Python processes of the rank
     ranks/nccl-trace-<rank>  collectives that torch wrote when NCCL timed out
     hostfile                 nodes of the run, one line `address slots=ranks` each
