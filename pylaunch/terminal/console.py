@@ -199,7 +199,7 @@ def drawn(lines: Callable[[], Sequence[str] | Table], every_s: float) -> Iterato
     """
     is_over = threading.Event()
 
-    def begin() -> None:
+    def begin(before: Live | None = None) -> None:
         from rich.live import Live  # noqa: PLC0415
 
         live = Live(
@@ -207,14 +207,24 @@ def drawn(lines: Callable[[], Sequence[str] | Table], every_s: float) -> Iterato
             redirect_stderr=False, get_renderable=lambda: _fitting(lines()),
         )  # fmt: skip
         with _DOOR.lock:
-            if not is_over.is_set():
+            if not is_over.is_set() and _DOOR.live is before:
                 _DOOR.live = live
                 _start(live)
+
+    def pause(live: Live, is_erased: threading.Event, continues: threading.Event) -> None:
+        """Erase `live` until the program continues, in a thread: the signal may have interrupted a write, or `lines`.
+
+        What is drawn then is new: rich would erase as many rows again, which others have written meanwhile.
+        """
+        live.stop()
+        is_erased.set()
+        continues.wait()
+        begin(live)
 
     def suspend(number: int, _: object) -> None:
         is_erased, continues = threading.Event(), threading.Event()
         if (live := _DOOR.live) is not None:
-            threading.Thread(target=_pause, args=(live, is_erased, continues), daemon=True).start()
+            threading.Thread(target=pause, args=(live, is_erased, continues), daemon=True).start()
             is_erased.wait(ERASE_S)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
@@ -256,16 +266,6 @@ def working(text: str) -> Iterator[Callable[[str | Callable[[], str]], None]]:
         return
     with drawn(lambda: [f"{shown[0]()} ({duration(time.monotonic() - since)})"], 0.5):
         yield change
-
-
-def _pause(live: Live, is_erased: threading.Event, continues: threading.Event) -> None:
-    """Erase `live` until the program continues, in a thread: the signal may have interrupted a write, or `lines`."""
-    live.stop()
-    is_erased.set()
-    continues.wait()
-    with _DOOR.lock:
-        if _DOOR.live is live:
-            _start(live)
 
 
 def _start(live: Live) -> None:

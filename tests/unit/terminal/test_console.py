@@ -136,8 +136,8 @@ def test_a_suspended_program_waits_for_nothing_that_it_holds(
     attach()
     held = threading.Lock()
     got: list[bool] = []
-    is_stopped: list[int] = []
-    monkeypatch.setattr(os, "kill", lambda _, number: is_stopped.append(number))
+    stopped: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _, number: stopped.append(number))
 
     def lines() -> list[str]:
         got.append(held.acquire(timeout=5.0))
@@ -150,8 +150,23 @@ def test_a_suspended_program_waits_for_nothing_that_it_holds(
             signal.raise_signal(signal.SIGTSTP)
         drawn = len(got)
         wait_until(lambda: len(got) > drawn + 2, "it is drawn again")
-    assert is_stopped == [signal.SIGTSTP]
+    assert stopped == [signal.SIGTSTP]
     assert all(got)
+
+
+def test_what_is_drawn_after_a_suspension_erases_no_line_of_others(
+    attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pty = attach()
+    monkeypatch.setattr(os, "kill", lambda *_: console.say("of the shell"))
+    text = ""
+    with drawing(lambda: ["board", "second row"]):
+        signal.raise_signal(signal.SIGTSTP)
+        while "board" not in text.partition("of the shell\n")[2]:
+            text += pty.written()
+    before, _, after = text.partition("of the shell\n")
+    assert before.endswith("\x1b[2K"), "erased"
+    assert "\x1b[1A" not in after.partition("board")[0]
 
 
 FORBIDDEN_CALLS = {"print", "echo", "secho", "confirm", "prompt", "progressbar", "pager", "echo_via_pager"}
