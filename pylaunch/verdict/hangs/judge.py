@@ -7,6 +7,7 @@ nobody. It has high confidence if it is a fact, or if the ranks that it is about
 may wait for something outside of the run.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 
 from pylaunch.base.dataclass import dataclass, replace
@@ -146,7 +147,8 @@ def _of_still_ranks(waits: _Waits, ranks: list[int]) -> Confidence:
     is_one_group = len({call.group.key for call in waits.graph.pending}) == 1
     if not waits.world.may_name(ranks):
         return Confidence.LOW
-    return Confidence.HIGH if is_one_group and not waits.world.evidence.silent_hosts else Confidence.MEDIUM
+    is_sure = is_one_group and not waits.world.evidence.silent_hosts and bool(_are_stuck(waits, ranks))
+    return Confidence.HIGH if is_sure else Confidence.MEDIUM
 
 
 def _are_joint(waits: _Waits, ranks: list[int]) -> bool:
@@ -158,9 +160,10 @@ def _of_joint_call(waits: _Waits, ranks: list[int]) -> Confidence:
 
 
 def _ended(waits: _Waits, *, few: bool) -> list[int]:
-    """Return the ranks that ended while others wait, if they are few; else the ranks that wait."""
-    ended = waits.world.evidence.ended.keys()
-    waiting = {rank for call in waits.graph.pending for rank in call.waiting} - ended
+    """Return the ranks that ended while others of their groups wait, if they are few; else the ranks that wait."""
+    pending, all_ended = waits.graph.pending, waits.world.evidence.ended.keys()
+    ended = {rank for call in pending for rank in call.group.key.ranks} & all_ended
+    waiting = {rank for call in pending for rank in call.waiting} - all_ended
     are_few = 2 * len(ended) < len(waits.world.numbers)
     if not ended or not waiting or few is not are_few:
         return []
@@ -171,8 +174,9 @@ def _in_disk_wait(waits: _Waits) -> list[int]:
     return [rank for rank in waits.world.which("in_disk_wait") if rank not in waits.graph.waiting]
 
 
-def _of_disk_wait(waits: _Waits, _ranks: list[int]) -> Confidence:
-    return Confidence.HIGH if len(waits.world.evidence.samples) > 1 else Confidence.MEDIUM
+def _of_disk_wait(waits: _Waits, ranks: list[int]) -> Confidence:
+    views = Counter(view.rank for sample in waits.world.evidence.samples for view in sample)
+    return Confidence.HIGH if all(views[rank] > 1 for rank in ranks) else Confidence.MEDIUM
 
 
 def _stopped(waits: _Waits) -> list[int]:
@@ -213,7 +217,10 @@ def _held(waits: _Waits) -> list[int]:
 
 
 def _at_build_lock(waits: _Waits) -> list[int]:
+    """Return ranks that wait for the lock of a build, unless a rank works: it may build what the others wait for."""
     views = waits.world.views
+    if waits.world.which("work"):
+        return []
     return [rank for rank in waits.world.which("view") if is_in(views[rank], (BUILD_LOCK,)) and not waits.graph.pending]
 
 
@@ -282,7 +289,7 @@ def _finding(row: _Row, waits: _Waits) -> HangFinding | None:
     text = row.text.format(
         waits=shown, before=f"{shown}; " if shown else "", who=world.who(ranks), places=world.places(ranks),
         ended=f"{world.who(ended)} {world.places(ended)}" if ended else "", sides=world.sides(),
-        answer="does not answer" if len(ranks) == 1 else "do not answer",
+        answer=_answer(world, ranks),
     )  # fmt: skip
     first = next((rank for rank in ranks if world.states[rank].held_by is not None), ranks[0])
     held_by, view = world.states[first].held_by, world.views.get(first)
@@ -297,6 +304,14 @@ def _finding(row: _Row, waits: _Waits) -> HangFinding | None:
     return HangFinding(
         row.kind, text, confidence, named, world.hosts_of(named), world.lines(), hint, stands_still=is_still
     )
+
+
+def _answer(world: WatchedRanks, ranks: list[int]) -> str:
+    """Return "does not answer", or that ranks answered without a call of the group in which others wait."""
+    is_one, views = len(ranks) == 1, [world.views.get(rank) for rank in ranks]
+    if all(view is not None and view.source == "helper" for view in views):
+        return f"{'shows' if is_one else 'show'} no call of that group"
+    return "does not answer" if is_one else "do not answer"
 
 
 def _silent_nodes(waits: _Waits) -> Iterator[HangFinding]:

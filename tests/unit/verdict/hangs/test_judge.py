@@ -1,6 +1,7 @@
 """Findings on recorded faults of real ranks, and on cases that a laptop cannot show."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -112,6 +113,14 @@ def test_a_rank_that_left_is_named_while_the_others_wait_for_it() -> None:
     assert best.text == "rank 2 on n02 exited with code 0; ranks 0-1,3 wait in all_reduce #412 of dp"
 
 
+def test_a_rank_that_ended_is_not_named_for_calls_of_groups_without_it() -> None:
+    groups = [default_group(4), ProcessGroup("1", "tp", (0, 1, 2))]
+    waits = [view(rank, calls(5, over=False, group="1"), IN_ALL_REDUCE, groups) for rank in (0, 2)]
+    saves = view(1, calls(4, over=True, group="1"), IN_OPEN, groups)
+    found = judge_hang(replace(evidence([waits[0], saves, waits[1]], world=4), ended={3: "exited with code 0"}))
+    assert [(each.kind, each.ranks) for each in found] == [(HangKind.LATE, (1,))]
+
+
 def test_all_ranks_in_one_call_point_at_the_network_and_name_nobody() -> None:
     groups = [default_group(4)]
     views = [view(rank, calls(9, over=False), IN_ALL_REDUCE, groups) for rank in range(4)]
@@ -144,7 +153,22 @@ def test_a_rank_whose_interpreter_is_held_is_named_from_its_stack() -> None:
     views = one_late(4, 1)
     views[1] = replace(views[1], source="signal", groups=(), collectives=())
     best = judge_hang(evidence(views))[0]
-    assert (best.kind, best.ranks) == (HangKind.INTERPRETER_HELD, (1,))
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.INTERPRETER_HELD, (1,), Confidence.HIGH)
+
+
+@pytest.mark.parametrize("seen", [{"wchan": "hrtimer_nanosleep"}, {"threads": ()}], ids=["sleeps", "no stack"])
+def test_a_rank_whose_interpreter_is_held_ends_no_run_unless_it_is_seen_to_stand_still(seen: dict[str, Any]) -> None:
+    views = one_late(4, 1)
+    views[1] = replace(views[1], source="signal", groups=(), collectives=(), **seen)
+    best = judge_hang(evidence(views))[0]
+    assert (best.kind, best.confidence, best.stands_still) == (HangKind.INTERPRETER_HELD, Confidence.MEDIUM, False)
+
+
+def test_a_rank_that_answers_from_a_call_of_an_unknown_group_is_not_said_to_be_silent() -> None:
+    views = one_late(4, 1)
+    views[1] = view(1, (), IN_ALL_REDUCE, [])
+    best = judge_hang(evidence(views))[0]
+    assert (best.ranks, "rank 1 on n01 shows no call of that group: is in train_step" in best.text) == ((), True)
 
 
 def test_a_rank_that_shows_nothing_is_not_named() -> None:
@@ -170,6 +194,23 @@ def test_a_rank_at_the_lock_file_of_a_build_is_named_with_what_removes_it() -> N
     assert (best.kind, best.ranks, best.confidence) == (HangKind.STUCK, (1,), Confidence.MEDIUM)
     assert best.text.startswith("ranks 0,2 wait in barrier; rank 1 on n01 is in main (train.py:9), in wait")
     assert "remove the file `lock`" in best.hint
+
+
+def test_ranks_that_wait_for_a_build_are_not_named_while_another_rank_builds() -> None:
+    at_lock = (Frame("wait", f"{SITE}/torch/utils/file_baton.py", 42), Frame("main", "/job/train.py", 9))
+    builds = view(0, (), (Frame("load", f"{SITE}/torch/utils/cpp_extension.py", 9), at_lock[1]), [])
+    waits = [replace(view(rank, (), at_lock, []), wchan="hrtimer_nanosleep") for rank in range(1, 4)]
+    first, (_, *second) = (asked := evidence([builds, *waits])).samples
+    found = judge_hang(replace(asked, samples=(first, (replace(builds, time=1005.0, cpu_s=9.9), *second))))
+    assert [(each.is_hang, each.ranks) for each in found] == [(False, ())]
+
+
+def test_a_rank_that_was_seen_once_in_a_wait_for_a_disk_ends_no_run() -> None:
+    views = one_late(4, 2)
+    views[2] = replace(views[2], state="D")
+    first, second = (asked := evidence(views)).samples
+    best = judge_hang(replace(asked, samples=(tuple(each for each in first if each.rank != 2), second)))[0]
+    assert (best.kind, best.confidence) == (HangKind.DISK_WAIT, Confidence.MEDIUM)
 
 
 def test_a_wait_for_a_disk_in_every_sample_is_named() -> None:
