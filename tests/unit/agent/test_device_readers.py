@@ -81,6 +81,11 @@ def test_a_container_without_a_cgroup_is_known_by_its_namespaces(
     assert (cgroups.container(4121), cgroups.container(4122)) == (named, "")
 
 
+@cases("nvidia_nvlink")
+def test_links_and_their_errors_are_parsed(case: dict[str, Any]) -> None:
+    assert gpu.nvlink(case["status"], case["errors"]) == case["answer"]
+
+
 @cases("nvidia_xids")
 def test_xids_are_parsed_from_a_kernel_log_with_their_times(case: dict[str, Any]) -> None:
     assert gpu.xids(case["text"]) == case["answer"]

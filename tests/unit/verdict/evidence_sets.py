@@ -11,7 +11,7 @@ from typing import Any
 from pylaunch.base import kernel_log
 from pylaunch.model.diagnosis.cause import Named
 from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity
-from pylaunch.protocol.examination import Frame, RankView
+from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import (
     SIGNALLED,
     HostEvidence,
@@ -128,7 +128,6 @@ class EvidenceSet:
         )  # fmt: skip
 
 
-IN_INIT = (Frame("init_process_group", "/opt/env/site-packages/torch/distributed/distributed_c10d.py", 1892),)
 WAITS_0 = states(waiting(0), waiting(2))
 VICTIMS = (victim(0), victim(2, 100.2))
 N1, N2 = Named("n1", 0), Named("n2", 1)

@@ -35,12 +35,3 @@ def named_in(log: str | bytes) -> str:
     """Return the classes of the first verdict, the one that is named first before those that its text admits, too."""
     first = verdict_on(log).first
     return "" if first is None else " ".join(each.id for each in (first.cause, *first.also))
-
-
-def shown_for(log: str | bytes) -> str:
-    """Return the class that is named alone, or all classes between which the verdict does not decide."""
-    verdict = verdict_on(log)
-    first = verdict.first
-    if first is not None and verdict.first_error is None and not verdict.abstains:
-        return " ".join(each.id for each in (first.cause, *first.also))
-    return " ".join(each.cause for each in verdict.suggestions)
