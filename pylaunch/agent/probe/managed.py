@@ -1,4 +1,4 @@
-"""State of what roles manage on this host: `pylaunch_manifest` records it at the end of a role, later it is compared.
+"""State of what roles manage on this host: the module `manifest` records it at the end of a role, later it is compared.
 
     {"version": 1, "roles": {"time_sync": {"inputs": "4f…", "notes": [], "managed": {"hold": {"curl": "held"}}}}}
 
