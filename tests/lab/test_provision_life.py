@@ -110,5 +110,7 @@ def test_reset_takes_back_what_is_ours_and_leaves_what_is_of_others(growing: Gro
     assert ours
     assert [what for what in ours if not what.endswith((" -0", " missing"))] == [], "all is new again"
     assert not node.run("test", "-e", "/var/lib/pylaunch/manifest.json", check=False).ok
+    node.run("rm", "/etc/ssh/ssh_known_hosts")
     again = growing.provision("--reset", "--all", "--yes", "--limit", "n1")
+    assert again.ok, again.stderr
     assert "changed on" not in again.stderr
