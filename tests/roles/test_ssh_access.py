@@ -66,7 +66,8 @@ def test_a_link_of_the_user_leads_to_no_file_that_the_user_may_not_write(
     provisioned: Provisioned, with_key: Path
 ) -> None:
     node, path = provisioned.lab["n1"], f"/home/{USER}/keys/authorized_keys"
-    with_key.write_text(f"{with_key.read_text()}ssh_access_user={USER}\nssh_access_authorized_keys_path={path}\n")
+    settings = {"ssh_access_user": USER, "ssh_access_authorized_keys_path": path, "ansible_become_user": "root"}
+    with_key.write_text(with_key.read_text() + "".join(f"{name}={value}\n" for name, value in settings.items()))
     words = ("provision", "-i", str(with_key), "--roles", "ssh_access", "--limit", "n1")
     node.run(
         "sh", "-ec", f"mkdir /root/kept; echo of root > /root/kept/authorized_keys; ln -s /root/kept /home/{USER}/keys"
