@@ -98,6 +98,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    os.umask(0o022)
     role, state = module.params["role"], module.params["state"]
     try:
         roles = before = read_manifest(module.params["path"])

@@ -1,6 +1,8 @@
 """The Ansible module `manifest`, run by Ansible on this machine."""
 
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,15 @@ def test_a_role_that_began_and_did_not_end_is_a_change_for_the_next_run(manifest
     assert (entry["inputs"], entry["unfinished"], list(entry["managed"]["file"])) == ("d1", True, [str(file)])
     run(manifest, {"state": "absent"})
     assert not manifest.exists()
+
+
+def test_everybody_may_read_it_whatever_umask_the_host_has(manifest: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        run(manifest, {"state": "begun"})
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (manifest.parent, manifest)] == [0o755, 0o644]
 
 
 def test_check_mode_writes_nothing(manifest: Path) -> None:

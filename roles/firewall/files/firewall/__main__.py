@@ -261,6 +261,7 @@ def main() -> int:
     verbs.add_parser("restore", help=restore.__doc__)
     verbs.add_parser("remove", help=remove.__doc__)
     asked = vars(parser.parse_args())
+    os.umask(0o022)  # The parent of STATE also has the manifest, which everybody may read.
     verb = {"show": show, "arm": arm, "confirm": confirm, "restore": restore, "remove": remove}[asked.pop("verb")]
     try:
         with contextlib.nullcontext() if verb is show else alone():
