@@ -21,6 +21,7 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
 from pylaunch.inventory.cluster import Listing
 from pylaunch.model.hostset import fold
+from pylaunch.transport.collection import shared_files
 
 UNPRIVILEGED = "pylaunch_unprivileged"
 LIKENESS = 0.9
@@ -76,7 +77,8 @@ def wanted_of(
         raise UsageError(f"no such role: {', '.join(unknown)}", hint=f"roles: {', '.join(listed)}")
     variables = {host: listing.variables.get(host, {}) for host in listing.hosts_of("all")}
     own = {host: variables.get(host, {}) for host in hosts}
-    files = {role: _files(collection / "roles" / role, collection / "plugins") for role in listed}
+    modules = (*sorted((collection / "plugins").glob("*/*.py")), *shared_files())
+    files = {role: _files(collection / "roles" / role, modules) for role in listed}
     _refuse_misspelt(own, {role: words for role, (words, _) in files.items()})
     groups = {name: listing.hosts_of(name) for name in listing.groups}
     chosen = [role for role in listed if not only or role in only]
@@ -104,12 +106,12 @@ def _listed_roles(playbook: Path) -> dict[str, bool]:
 
 
 @functools.cache
-def _files(role: Path, plugins: Path) -> tuple[frozenset[str], str]:
-    """Return the words in the files of a role, and one digest of these files and of the plugins of all roles."""
+def _files(role: Path, modules: tuple[Path, ...]) -> tuple[frozenset[str], str]:
+    """Return the words in the files of a role, and one digest of these files and of the modules of all roles."""
     words: set[str] = set()
     digest = hashlib.sha256()
     own = [path for path in sorted(role.rglob("*")) if path.suffix != ".md"]
-    for path in (*own, *sorted(plugins.glob("*/*.py"))):
+    for path in (*own, *modules):
         if path.is_file() and "__pycache__" not in path.parts:
             content = path.read_bytes()
             digest.update(f"{path.name} {len(content)}\n".encode() + content)

@@ -29,6 +29,12 @@ SHARED = (
 """Files of this package that import the standard library alone, for Python >= 3.8."""
 
 
+def shared_files() -> tuple[Path, ...]:
+    """Return the files of SHARED."""
+    package = Path(pylaunch.__file__).parent
+    return tuple(package / name for name in SHARED)
+
+
 def assemble(content: Path, directory: Path) -> Path:
     """Copy the collection from the directory of `roles/` and `plugins/` below `directory`; return its path."""
     made = directory.joinpath("ansible_collections", *COLLECTION.split("."))
@@ -37,8 +43,7 @@ def assemble(content: Path, directory: Path) -> Path:
     for name, file in FILES.items():
         if (content / file).exists():
             shutil.copyfile(content / file, made / name)
-    for name in SHARED:
-        shared = Path(pylaunch.__file__).parent / name
+    for shared in shared_files():
         shutil.copyfile(shared, made / "plugins" / "module_utils" / shared.name)
     return made
 

@@ -6,7 +6,8 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.inventory.cluster import InventoryGroup, Listing
-from pylaunch.provision.inputs import wanted_of
+from pylaunch.provision.inputs import _files, wanted_of
+from pylaunch.transport.collection import shared_files
 
 SITE = """
 - hosts: all
@@ -66,7 +67,24 @@ def test_a_changed_file_of_a_role_changes_its_digest_and_that_of_no_other(conten
     role = content / "roles" / "alone"
     (role / "README.md").write_text("no input")
     (role.parent / "new").mkdir()
+    _files.cache_clear()  # Of another process.
     assert changed(before, digests(content, n1={})) == set()
+    (role / "tasks.yml").write_text("an input")
+    _files.cache_clear()
+    assert changed(before, digests(content, n1={})) == {("n1", "alone")}
+
+
+def test_a_file_that_modules_share_with_the_agent_is_an_input_of_every_role(
+    content: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = digests(content, n1={})
+    for shared in shared_files():
+        other = content / shared.name
+        other.write_text(shared.read_text() + "# of the next release\n")
+        with monkeypatch.context() as patched:
+            files = tuple(other if each == shared else each for each in shared_files())
+            patched.setattr("pylaunch.provision.inputs.shared_files", lambda files=files: files)
+            assert changed(before, digests(content, n1={})) == {("n1", "alone"), ("n1", "members")}, shared
 
 
 def test_a_value_that_its_text_does_not_determine_is_new_in_each_process(
