@@ -35,6 +35,7 @@ def test_the_lines_of_the_guide_do_what_it_says(provisioned: Provisioned, tmp_pa
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(tmp_path),
         "ANSIBLE_HOME": str(tmp_path / "ansible"), "ANSIBLE_SSH_COMMON_ARGS": f"-oGlobalKnownHostsFile={known}",
         "ANSIBLE_SSH_CONTROL_PATH_DIR": sockets,
+        **dict(re.findall(r"^    export (\w+)=(\S+)$", text, re.MULTILINE)),
     }  # fmt: skip
     outputs = {}
     for line in re.findall("^    (ansible.*)$", text, re.MULTILINE):
