@@ -62,13 +62,13 @@ def refuse_other_firewalls() -> None:
     if is_active("firewalld.service"):
         raise RefusedError(
             "firewalld runs, and this role writes no rules for it: open the ports by hand (firewall-cmd --permanent"
-            " --zone=trusted --add-source=ADDRESS, then firewall-cmd --reload) and set firewall_enabled to false for this"
-            " host, or disable firewalld"
+            " --zone=trusted --add-source=ADDRESS, then firewall-cmd --reload) and set firewall_enabled to false for"
+            " this host, or disable firewalld"
         )
     if re.search(r"^ENABLED=yes$", text_of("/etc/ufw/ufw.conf"), re.MULTILINE):
         raise RefusedError(
-            "ufw is enabled, and this role writes no rules for it: open the ports by hand (ufw allow from ADDRESS) and set"
-            " firewall_enabled to false for this host, or disable ufw"
+            "ufw is enabled, and this role writes no rules for it: open the ports by hand (ufw allow from ADDRESS) and"
+            " set firewall_enabled to false for this host, or disable ufw"
         )
 
 
