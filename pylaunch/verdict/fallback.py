@@ -45,14 +45,14 @@ class FallbackStep:
 TCP = FallbackStep(
     {DISABLE: "1"},
     f"{DISABLE}=1, because texts of failed ranks point to InfiniBand or RoCE: TCP now, as slow as the "
-    "network interface; measure both: pylaunch bench --stage sweep, without and with --no-ib",
+    "network interface; measure both: pylaunch bench --stage all-reduce, without and with --no-ib",
 )
 GLOO = FallbackStep(
     {BACKEND: "gloo"},
     f"{BACKEND}=gloo, because NCCL failed on every failed rank, also without InfiniBand: scripts that call "
     "pylaunch.runtime.init() or backend() use gloo now, which copies tensors of GPUs through the memory of the host "
     "and lacks some collectives for them; other scripts use NCCL again; measure it: "
-    "pylaunch bench --stage sweep --backend gloo",
+    "pylaunch bench --stage all-reduce --backend gloo",
 )
 
 

@@ -30,7 +30,6 @@ while os.path.exists({HELD!r}):
 """
 MORE = {
     "env lock": f"--python {NODE_PYTHON}",  # The nodes may have another Python than the one that runs the tests.
-    "bench": "--max-size 64K --iterations 5",  # All sizes take longer than all other commands together.
 }
 SUPPLIED = {
     "gpu[01-04]": "n[1-2]",

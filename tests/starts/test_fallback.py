@@ -24,7 +24,7 @@ def test_after_infiniband_failed_the_next_attempt_runs_without_it(directories: C
     cluster = directories("n1")
     start = ended(cluster.start("--max-restarts", "2", "--fallback", "--", "sh", "-c", JOB), code=ExitCode.DONE)
     assert "warning: fallback: NCCL_IB_DISABLE=1, because texts of failed ranks point to InfiniBand" in start.stderr
-    assert "pylaunch bench --stage sweep, without and with --no-ib" in start.stderr
+    assert "pylaunch bench --stage all-reduce, without and with --no-ib" in start.stderr
     assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "done"]
 
 

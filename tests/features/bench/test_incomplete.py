@@ -1,4 +1,4 @@
-"""A measurement that is interrupted or fails keeps what was measured, and accuses nobody."""
+"""A measurement that fails keeps what was measured, and accuses nobody."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.errors import ExitCode, UsageError
+from pylaunch.errors import UsageError
 from pylaunch.features.bench.ranks.rounds import pairs_of
 from pylaunch.features.bench.run import bench_run
-from pylaunch.features.bench.run.events import BenchRequest, BenchResult, BenchStage, StageState
+from pylaunch.features.bench.run.events import CHOSEN, BenchRequest, BenchResult, BenchStage
 from pylaunch.features.bench.run.measure import bench
 from pylaunch.features.bench.view import conclusions
 from pylaunch.model.cluster import Cluster, Host
@@ -22,7 +22,6 @@ from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions
 
 NODES = 4
-ALL_RANKS = frozenset(BenchStage) - {BenchStage.CONNECT}
 INTERRUPTED = Outcome(Status.STOPPED, "interrupted", 0.0, (), {})
 DONE = Outcome(Status.DONE, "all ranks ended", 0.0, (), {})
 FAILED = Outcome(Status.FAILED, "rank 2 on n3 exited with 1", 0.0, (), {})
@@ -43,13 +42,8 @@ def end(stage: str) -> list[Line]:
     return [("end", 0, {"stage": stage})]
 
 
-def collective(size: int) -> list[Line]:
-    fields = {"operation": "all-reduce", "size": size, "seconds": [1e-3], "wrong": 0, "iterations": 5}
-    return [("collective", 0, fields)]
-
-
-def latency() -> list[Line]:
-    return [("latency", 0, {"of": "all-reduce", "size": 4, "seconds": [1e-5, 2e-5]})]
+def all_reduce(size: int, wrong: int = 0) -> list[Line]:
+    return [("all-reduce", 0, {"size": size, "seconds": [1e-3], "wrong": wrong})]
 
 
 def rounds(count: int, slow: int | None = None) -> Callable[[RunPlan], list[Line]]:
@@ -105,7 +99,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     assert len(found.plans) == len(found.each)
 
 
-def measured(stages: frozenset[BenchStage] = ALL_RANKS) -> BenchResult:
+def measured(stages: frozenset[BenchStage] = frozenset(CHOSEN)) -> BenchResult:
     cluster = Cluster(tuple(Host(f"n{number + 1}", f"10.0.0.{number + 1}") for number in range(NODES)))
     request = BenchRequest(stages=stages, backend="gloo")
     return bench(cluster, request, lambda event: None, lambda receiver, last_s: pytest.fail("nothing is started"))
@@ -116,23 +110,19 @@ def accused(result: BenchResult) -> list[str]:
 
 
 def test_sizes_that_are_complete_are_kept(runs: Runs) -> None:
-    runs.each = [((met(), collective(4096), collective(16384)), INTERRUPTED)]
+    runs.each = [((met(), all_reduce(4096), all_reduce(16384)), FAILED)]
     result = measured()
-    assert result.ended_by is not None
-    assert result.ended_by.exit_code == ExitCode.INTERRUPTED
-    assert result.ended_by.message == "interrupted: the run of bench is stopped"
-    assert [(each.stage, each.state) for each in result.stages] == [
-        (BenchStage.BARRIER, StageState.OK),
-        (BenchStage.CORRECTNESS, StageState.OK),
-        (BenchStage.SWEEP, StageState.INTERRUPTED),
+    assert [(each.stage, each.is_broken) for each in result.stages] == [
+        (BenchStage.BARRIER, False),
+        (BenchStage.CORRECTNESS, False),
+        (BenchStage.ALL_REDUCE, True),
     ]
-    assert [each.size for each in result.collectives] == [4096, 16384]
+    assert [each.size for each in result.all_reduces] == [4096, 16384]
 
 
-@pytest.mark.parametrize("outcome", [INTERRUPTED, FAILED])
 @pytest.mark.parametrize("count", [1, 2])
-def test_rounds_that_are_incomplete_accuse_nobody(runs: Runs, outcome: Outcome, count: int) -> None:
-    runs.each = [((met(), end("sweep"), latency(), end("latency"), rounds(count, slow=2)), outcome)]
+def test_rounds_that_are_incomplete_accuse_nobody(runs: Runs, count: int) -> None:
+    runs.each = [((met(), end("all-reduce"), rounds(count, slow=2)), FAILED)]
     result = measured()
     assert result.verdict is not None
     assert result.verdict.abstained == (
@@ -140,13 +130,12 @@ def test_rounds_that_are_incomplete_accuse_nobody(runs: Runs, outcome: Outcome, 
     )
     assert accused(result) == []
     assert (result.verdict.nodes, result.verdict.links, result.verdict.unclear) == ((), (), ())
-    assert result.is_broken == (outcome is FAILED)
+    assert result.is_broken
 
 
-@pytest.mark.parametrize("outcome", [INTERRUPTED, FAILED])
-def test_suspects_that_were_not_measured_again_are_not_accused(runs: Runs, outcome: Outcome) -> None:
-    first = (met(), end("sweep"), end("latency"), rounds(3, slow=2), end("pairs"))
-    runs.each = [(first, DONE), ((met(),), outcome)]
+def test_suspects_that_were_not_measured_again_are_not_accused(runs: Runs) -> None:
+    first = (met(), end("all-reduce"), rounds(3, slow=2), end("pairs"))
+    runs.each = [(first, DONE), ((met(),), FAILED)]
     result = measured()
     assert result.verdict is not None
     assert result.verdict.unclear == (2,)
@@ -163,16 +152,15 @@ def test_a_second_run_that_cannot_begin_keeps_the_first(runs: Runs) -> None:
     assert len(result.pair_rates) == 6
 
 
-def test_an_interrupt_before_anything_was_measured_is_an_error(runs: Runs) -> None:
-    runs.each = [((), InterruptedBeforeReleaseError("interrupted before any rank was started"))]
-    with pytest.raises(InterruptedBeforeReleaseError):
+def test_an_interrupt_ends_the_measurement_with_an_error(runs: Runs) -> None:
+    runs.each = [((met(), all_reduce(4096)), INTERRUPTED)]
+    with pytest.raises(InterruptedBeforeReleaseError, match="interrupted: the run of bench is stopped"):
         measured()
 
 
-def test_wrong_values_break_the_sweep_and_the_rest_is_measured(runs: Runs) -> None:
-    wrong = collective(4096)
-    wrong[0][2]["wrong"] = 7
-    runs.each = [((met(), wrong, end("sweep"), end("latency"), rounds(3), end("pairs")), DONE)]
+def test_wrong_values_break_the_all_reduce_and_the_rest_is_measured(runs: Runs) -> None:
+    lines = (met(), all_reduce(4096, wrong=7), end("all-reduce"), rounds(3), end("pairs"))
+    runs.each = [(lines, DONE)]
     result = measured()
     assert result.is_broken
     assert len(result.pair_rates) == 6

@@ -7,20 +7,15 @@ import pytest
 from pylaunch.features.bench.judgement.measurements import (
     MOST_LINE,
     PREFIX,
+    AllReduceTimed,
     BarrierPassed,
-    CollectiveTimed,
     PairTimed,
     Readings,
+    bus_bandwidth,
 )
-from pylaunch.features.bench.judgement.sweep import Operation, bus_factor
 
-COLLECTIVE = {
-    "kind": "collective", "rank": 0, "operation": "all-reduce", "size": 4096, "seconds": [0.001, 0.002], "wrong": 0,
-    "iterations": 20,
-}  # fmt: skip
+ALL_REDUCE = {"kind": "all-reduce", "rank": 0, "size": 4096, "seconds": [0.001, 0.002], "wrong": 0}
 PAIR = {"kind": "pair", "rank": 1, "round": 0, "peer": 2, "size": 8, "seconds": [0.1]}
-
-LATENCY = {"kind": "latency", "rank": 0, "of": "all-reduce", "size": 4, "seconds": [0.001]}
 
 
 def line(**fields: object) -> str:
@@ -30,13 +25,9 @@ def line(**fields: object) -> str:
 def test_a_line_of_each_kind_is_kept() -> None:
     readings = Readings(4)
     assert readings.take(1, line(kind="barrier", rank=1)) == BarrierPassed(rank=1)
-    found = readings.take(0, line(**COLLECTIVE))
-    assert isinstance(found, CollectiveTimed)
-    assert found.operation is Operation.ALL_REDUCE
+    assert isinstance(readings.take(0, line(**ALL_REDUCE)), AllReduceTimed)
     assert isinstance(readings.take(1, line(**PAIR)), PairTimed)
-    assert readings.take(0, line(**LATENCY)) is not None
-    assert readings.take(1, line(**{**LATENCY, "rank": 1, "of": "round trip", "peer": 2})) is not None
-    assert (len(readings.lines), readings.dropped) == (5, 0)
+    assert (len(readings.lines), readings.dropped) == (3, 0)
     assert [each.rank for each in readings.of(PairTimed)] == [1]
 
 
@@ -51,24 +42,18 @@ def test_output_of_libraries_is_no_measurement() -> None:
     [
         (0, PREFIX + "{"),
         (0, PREFIX + "[]"),
-        (0, PREFIX + json.dumps({**COLLECTIVE, "seconds": [0.001] * 5000})),
-        (0, PREFIX + " " * MOST_LINE + json.dumps(COLLECTIVE)),
-        (0, line(**{**COLLECTIVE, "seconds": []})),
-        (0, line(**{**COLLECTIVE, "seconds": [0.0]})),
-        (0, line(**{**COLLECTIVE, "seconds": [-1.0]})),
-        (0, line(**{**COLLECTIVE, "seconds": [5e-324]})),
-        (0, line(**{**COLLECTIVE, "size": -1})),
-        (0, line(**{**COLLECTIVE, "operation": "rm -rf"})),
+        (0, PREFIX + json.dumps({**ALL_REDUCE, "seconds": [0.001] * 5000})),
+        (0, PREFIX + " " * MOST_LINE + json.dumps(ALL_REDUCE)),
+        (0, line(**{**ALL_REDUCE, "seconds": []})),
+        (0, line(**{**ALL_REDUCE, "seconds": [0.0]})),
+        (0, line(**{**ALL_REDUCE, "seconds": [-1.0]})),
+        (0, line(**{**ALL_REDUCE, "seconds": [5e-324]})),
+        (0, line(**{**ALL_REDUCE, "size": -1})),
         (0, line(kind="nothing", rank=0)),
-        (1, line(**{**COLLECTIVE, "rank": 1})),
-        (1, line(kind="end", rank=1, stage="sweep")),
+        (1, line(**{**ALL_REDUCE, "rank": 1})),
+        (1, line(kind="end", rank=1, stage="all-reduce")),
         (2, line(kind="barrier", rank=1)),
         (None, line(kind="barrier", rank=1)),
-        (1, line(**{**LATENCY, "rank": 1})),
-        (0, line(**{**LATENCY, "of": "round trip"})),
-        (0, line(**{**LATENCY, "peer": 1})),
-        (2, line(**{**LATENCY, "rank": 2, "of": "round trip", "peer": 1})),
-        (1, line(**{**LATENCY, "rank": 1, "of": "round trip", "peer": 4})),
         (1, line(**{**PAIR, "peer": 1})),
         (1, line(**{**PAIR, "peer": 4})),
         (1, line(**{**PAIR, "seconds": [float("inf")]})),
@@ -88,17 +73,6 @@ def test_a_rank_that_writes_without_end_spoils_its_own_numbers_only() -> None:
     assert ([each.rank for each in readings.lines], readings.dropped) == ([1, 2], 1)
 
 
-@pytest.mark.parametrize(
-    ("operation", "ranks", "factor"),
-    [
-        (Operation.ALL_REDUCE, 2, 1.0),
-        (Operation.ALL_REDUCE, 8, 1.75),
-        (Operation.ALL_GATHER, 8, 0.875),
-        (Operation.REDUCE_SCATTER, 8, 0.875),
-        (Operation.ALL_TO_ALL, 4, 0.75),
-        (Operation.BROADCAST, 8, 1.0),
-        (Operation.SEND_RECV, 8, 1.0),
-    ],
-)
-def test_factors(operation: Operation, ranks: int, factor: float) -> None:
-    assert bus_factor(operation, ranks) == pytest.approx(factor)
+@pytest.mark.parametrize(("ranks", "rate"), [(2, 1.0), (8, 1.75)])
+def test_the_bus_bandwidth_is_that_of_nccl_tests(ranks: int, rate: float) -> None:
+    assert bus_bandwidth(10**9, 1.0, ranks) == pytest.approx(rate)

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from pylaunch.features.bench.judgement.confirmation import PairVerdict, confirmations, pair_verdict
-from pylaunch.features.bench.judgement.pairs import PairRate, round_numbers, screened
+from pylaunch.features.bench.judgement.measurements import PairTimed
+from pylaunch.features.bench.judgement.pairs import PairRate, pair_rates, round_numbers, screened
 from pylaunch.features.bench.ranks.rounds import pairs_of, partner
 from tests.features.bench.simulated_cluster import SimulatedCluster, planted, simulated
 
@@ -148,3 +149,33 @@ def test_a_node_with_a_slow_partner_and_a_slow_link_is_not_accused() -> None:
         link = (min(5, other), max(5, other))
         cluster = SimulatedCluster(8, random.Random(seed), {slow: 0.5}, {link: 0.5}, noise=NOISE, dips=0.0)
         assert {each.node for each in verdict_on(cluster, seed).nodes} <= {slow}
+
+
+MB = 1_000_000
+
+
+def timed(rank: int, peer: int, seconds: float, number: int = 0) -> PairTimed:
+    return PairTimed(rank=rank, round=number, peer=peer, size=MB, seconds=(seconds,))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [timed(0, 1, 0.001)],
+        [timed(0, 1, 0.001), timed(0, 1, 0.001)],
+        [timed(0, 1, 0.001), timed(1, 0, 0.001), timed(0, 1, 9.0)],
+        [timed(0, 2, 0.001), timed(2, 0, 0.001)],
+        [timed(0, 1, 0.001, number=1), timed(1, 0, 0.001, number=1)],
+    ],
+    ids=["one end", "one end twice", "a second claim", "another pair", "another round"],
+)
+def test_what_was_not_planned_or_is_not_confirmed_by_the_other_end_is_dropped(lines: list[PairTimed]) -> None:
+    assert pair_rates(lines, [[(0, 1)], []], 1) == []
+
+
+def test_the_slowest_pair_of_ranks_counts_for_the_node() -> None:
+    lines = [timed(0, 2, 0.001), timed(2, 0, 0.001), timed(1, 3, 0.004), timed(3, 1, 0.004)]
+    (found,) = pair_rates(lines, [[(0, 1)]], 2)
+    assert found.rate == pytest.approx(2 * 0.25)
+    assert pair_rates(lines[:2], [[(0, 1)]], 2) == []
+    assert pair_rates([timed(0, 3, 0.001), timed(3, 0, 0.001)], [[(0, 1)]], 2) == []

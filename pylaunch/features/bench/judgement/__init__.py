@@ -1,9 +1,7 @@
-"""Communication tests, decided: bandwidths, sizes, rounds of pairs, slow nodes, bounds. Pure.
+"""Communication tests, decided: bandwidths, rounds of pairs, slow nodes. Pure.
 
-sweep          collectives, the bandwidths of nccl-tests, and sizes that a person may choose
-measurements   lines of ranks, decoded
+measurements   lines of ranks, decoded, and their bandwidths
 pairs          rates between nodes, and suspects among nodes and links, from rounds of disjoint pairs
 confirmation   suspects measured again, and the verdict
-bounds         the tightest bound that the hardware sets
 ranks/         the program that measures; shipped to the nodes
 """

@@ -7,13 +7,12 @@ without end spoils its own numbers only.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
-from pylaunch.features.bench.judgement.sweep import Operation
 from pylaunch.model.text import typed_json
 
 PREFIX = "pylaunch bench: "
@@ -22,8 +21,7 @@ PREFIX = "pylaunch bench: "
 MOST_LINE = 32 << 10
 MOST_TIMES = 1000
 MOST_LINES = 1000
-"""Of each rank. Rank 0 writes most: one for each size of each collective."""
-
+"""Of each rank."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=86400)]
@@ -51,33 +49,15 @@ class SumChecked(_Line, frozen=True, kw_only=True, tag="correctness"):
     device: Text
 
 
-class CollectiveTimed(_Line, frozen=True, kw_only=True, tag="collective"):
-    """Time of one collective at one size."""
+class AllReduceTimed(_Line, frozen=True, kw_only=True, tag="all-reduce"):
+    """Time of the all-reduce of one size."""
 
-    operation: Operation
     size: Count
     seconds: Times
     """Means of parts of the iterations, on the slowest rank."""
 
     wrong: Count
-    iterations: Count
-
-
-class Omitted(_Line, frozen=True, kw_only=True, tag="omitted"):
-    """Collective that was not measured from this size on."""
-
-    operation: Operation
-    size: Count
-    reason: Text
-
-
-class LatencyTimed(_Line, frozen=True, kw_only=True, tag="latency"):
-    """Times of small messages, sorted."""
-
-    of: Literal["all-reduce", "round trip"]
-    size: Count
-    seconds: Times
-    peer: Count | None = None
+    """Elements with a wrong value on all ranks."""
 
 
 class PairTimed(_Line, frozen=True, kw_only=True, tag="pair"):
@@ -95,7 +75,22 @@ class StageEnded(_Line, frozen=True, kw_only=True, tag="end"):
     stage: Text
 
 
-Measured = BarrierPassed | SumChecked | CollectiveTimed | Omitted | LatencyTimed | PairTimed | StageEnded
+Measured = BarrierPassed | SumChecked | AllReduceTimed | PairTimed | StageEnded
+
+
+def bandwidth(size: int, seconds: float) -> float:
+    """Return `size` bytes / `seconds` in GB/s (10^9 bytes/s). Raises ValueError for a time that is not positive."""
+    if seconds <= 0:
+        raise ValueError(f"{seconds!r} s is no duration")
+    return size / seconds / 1e9
+
+
+def bus_bandwidth(size: int, seconds: float, ranks: int) -> float:
+    """Return the bus bandwidth of an all-reduce in GB/s, as nccl-tests defines it (doc/PERFORMANCE.md).
+
+    It does not depend on the number of ranks, so that it can be compared with the speed of a link.
+    """
+    return bandwidth(size, seconds) * 2 * (ranks - 1) / ranks
 
 
 @dataclass
@@ -132,13 +127,9 @@ class Readings:
 
     def _is_possible(self, line: Measured) -> bool:
         """Return False for a rank that does not exist, and for results of all ranks that another one than 0 claims."""
-        if isinstance(line, CollectiveTimed | Omitted | StageEnded) and line.rank != 0:
-            return isinstance(line, Omitted)
-        if isinstance(line, LatencyTimed):
-            is_own = line.rank == 0 if line.peer is None else line.rank < line.peer < self.ranks
-            return is_own and (line.of == "all-reduce") == (line.peer is None)
-        peer = line.peer if isinstance(line, PairTimed) else None
-        return peer is None or (peer < self.ranks and peer != line.rank)
+        if isinstance(line, AllReduceTimed | StageEnded):
+            return line.rank == 0
+        return not isinstance(line, PairTimed) or (line.peer < self.ranks and line.peer != line.rank)
 
     def of(self, kind: type[Any]) -> Sequence[Any]:
         """Return the lines of one kind."""

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median, median_high
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.bench.judgement.measurements import PairTimed
-from pylaunch.features.bench.judgement.sweep import algorithm_bandwidth
+from pylaunch.features.bench.judgement.measurements import PairTimed, bandwidth
 from pylaunch.features.bench.ranks.rounds import round_count
 
 LOW = 0.85
@@ -161,7 +160,7 @@ def pair_rates(lines: Iterable[PairTimed], planned: Sequence[Iterable[Pair]], pe
         if line.round < len(expected) and (first, second) in expected[line.round]:
             ends = (min(line.rank, line.peer), max(line.rank, line.peer))
             of_ranks = rates.setdefault((line.round, (first, second)), {}).setdefault(ends, {})
-            of_ranks.setdefault(line.rank, []).append(algorithm_bandwidth(line.size, median(line.seconds)))
+            of_ranks.setdefault(line.rank, []).append(bandwidth(line.size, median(line.seconds)))
     return [
         PairRate(pair, per_node * min(_mean(ends) for ends in of_ranks.values()))
         for (_, pair), of_ranks in sorted(rates.items())

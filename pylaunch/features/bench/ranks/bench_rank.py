@@ -4,13 +4,12 @@ Stages, each of which all ranks enter together:
 
     barrier      all ranks meet at rank 0, over plain sockets; the missing are named
     correctness  one small all-reduce, compared with its value
-    sweep        collectives over sizes: time, and elements with a wrong value
-    latency      time of the smallest all-reduce and of a round trip between two nodes
+    all-reduce   its time over sizes, and elements with a wrong value
     pairs        rounds of disjoint pairs of nodes, all pairs of a round at once
 
-PLAN is a JSON object: backend, stages, operations, sizes, iterations, rounds (numbers, see rounds.py), pairs (further
-rounds, each a list of pairs of nodes), pair_size. Each measurement is one line: PREFIX and a JSON object. Nothing is
-judged here. Times are seconds, sizes bytes.
+PLAN is a JSON object: backend, stages, sizes, rounds (numbers, see rounds.py), pairs (further rounds, each a list of
+pairs of nodes), pair_size. Each measurement is one line: PREFIX and a JSON object. Nothing is judged here. Times are
+seconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -29,27 +28,24 @@ from pylaunch.runtime.communication_test import IMPORT_LIMIT, TIMEOUT, time_limi
 from pylaunch.runtime.meeting import meet
 from pylaunch.runtime.place import place
 
-from .collectives import ELEMENT, Collectives, NotSupportedError, connected
+from .collectives import ELEMENT, Collectives, connected
 from .rounds import partner
 
 PREFIX = "pylaunch bench: "
 BLOCKS = 5
-"""Parts of the timed iterations of one size; their differences show the noise."""
+"""Parts of the timed iterations of one size; their median is the result."""
 
-WARM_UP = 5
+WARM_UP = 2
 SECONDS = 0.5
 """About so long for one size or pair."""
 
-TIME_LIMIT_S = 300.0
-"""Of the sweep: sizes that would exceed it are omitted."""
+TIME_LIMIT_S = 120.0
+"""Of the all-reduce: sizes that would exceed it are omitted."""
 
-FEWEST = 3
-"""Iterations of a size that takes long."""
+FEWEST, MOST = 3, 20
+"""Iterations of one size or pair."""
 
 LEAST_EXCHANGE = 256 << 10
-ROUND_TRIPS = 1000
-SHOWN_TIMES = 200
-"""Times that a line about latency carries, evenly chosen from the sorted ones."""
 
 
 def report(kind: str, **fields: object) -> None:
@@ -57,29 +53,21 @@ def report(kind: str, **fields: object) -> None:
     sys.stdout.flush()
 
 
-def sweep(ranks: Collectives, given: Any) -> None:
-    """Time each collective at each size. What would exceed the time limit is omitted."""
+def all_reduce(ranks: Collectives, given: Any) -> None:
+    """Time the all-reduce of each size, until the next one would exceed the time limit."""
     begun = time.monotonic()
-    for operation in given.operations:
-        for size in given.sizes:
-            try:
-                run, buffer_size = ranks.prepared(operation, size)
-                first = timed(ranks, run, WARM_UP)
-            except NotSupportedError as error:
-                report("omitted", operation=operation, size=size, reason=str(error))
-                break
-            # The slowest rank decides, so all ranks decide the same.
-            slowest, so_far = ranks.largest([first, time.monotonic() - begun])
-            count = max(FEWEST, min(given.iterations, int(SECONDS / slowest)))
-            if so_far + count * slowest > TIME_LIMIT_S:
-                report("omitted", operation=operation, size=size, reason="time limit")
-                break
-            blocks = min(BLOCKS, count)
-            seconds = ranks.largest([timed(ranks, run, count // blocks) for _ in range(blocks)])
-            wrong = ranks.wrong(operation, size)
-            if MINE.rank == 0:
-                report("collective", operation=operation, size=buffer_size, seconds=seconds, wrong=wrong,
-                       iterations=count // blocks * blocks)  # fmt: skip
+    for size in given.sizes:
+        run = ranks.all_reduce(size)
+        # The slowest rank decides, so all ranks decide the same.
+        slowest, so_far = ranks.largest([timed(ranks, run, WARM_UP), time.monotonic() - begun])
+        count = max(FEWEST, min(MOST, int(SECONDS / slowest)))
+        if so_far + count * slowest > TIME_LIMIT_S:
+            return
+        blocks = min(BLOCKS, count)
+        seconds = ranks.largest([timed(ranks, run, count // blocks) for _ in range(blocks)])
+        wrong = ranks.wrong(size)
+        if MINE.rank == 0:
+            report("all-reduce", size=size, seconds=seconds, wrong=wrong)
 
 
 def timed(ranks: Collectives, run: Callable[[], None], count: int) -> float:
@@ -92,51 +80,26 @@ def timed(ranks: Collectives, run: Callable[[], None], count: int) -> float:
     return (time.perf_counter() - begun) / count
 
 
-def latency(ranks: Collectives, given: Any) -> None:
-    """Time the smallest all-reduce, then round trips between the nodes of the first round."""
-    run, size = ranks.prepared("all-reduce", 4)
-    times = each_timed(ranks, run)
-    if MINE.rank == 0:
-        report("latency", of="all-reduce", size=size, seconds=times)
-    peer = peer_in_round(given.rounds[0] if given.rounds else 0)
-    ranks.barrier()
-    if peer is not None:
-        half = [seconds / 2 for seconds in each_timed(ranks, ranks.round_trip(peer, 4))]
-        if MINE.rank < peer:
-            report("latency", of="round trip", peer=peer, size=4, seconds=half)
-    ranks.barrier()
-
-
-def each_timed(ranks: Collectives, run: Callable[[], None]) -> list[float]:
-    times = []
-    for number in range(ROUND_TRIPS + ROUND_TRIPS // 10):
-        seconds = elapsed(ranks, run)
-        if number >= ROUND_TRIPS // 10:
-            times.append(seconds)
-    times.sort()
-    return [times[index * (len(times) - 1) // (SHOWN_TIMES - 1)] for index in range(SHOWN_TIMES)]
-
-
 def pairs(ranks: Collectives, given: Any) -> None:
     """Exchange data with another node in each round, in both directions at once."""
     planned = [peer_in_round(number) for number in given.rounds] + [peer_of(each) for each in given.pairs]
     for number, peer in enumerate(planned):
         ranks.barrier()
         if peer is not None:
-            size, times = exchanged(ranks, peer, given.pair_size, SECONDS, given.iterations)
+            size, times = exchanged(ranks, peer, given.pair_size)
             report("pair", round=number, peer=peer, size=size, seconds=times)
 
 
-def exchanged(ranks: Collectives, peer: int, size: int, seconds: float, iterations: int) -> tuple[int, list[float]]:
-    """Return the size that fits `seconds` and the times of its exchanges; a slow pair gets smaller messages."""
+def exchanged(ranks: Collectives, peer: int, size: int) -> tuple[int, list[float]]:
+    """Return the size that fits SECONDS and the times of its exchanges; a slow pair gets smaller messages."""
     probe = max(LEAST_EXCHANGE, size // 16)
     first = ranks.exchange(peer, probe)
     first()  # Connects.
     once = ranks.larger_of_both(peer, elapsed(ranks, first))
-    size = max(probe, min(size, int(probe * seconds / FEWEST / once)) // ELEMENT * ELEMENT)
+    size = max(probe, min(size, int(probe * SECONDS / FEWEST / once)) // ELEMENT * ELEMENT)
     run = ranks.exchange(peer, size)
     warm = ranks.larger_of_both(peer, elapsed(ranks, run))
-    count = max(FEWEST, min(iterations, int(seconds / warm)))
+    count = max(FEWEST, min(MOST, int(SECONDS / warm)))
     return size, [elapsed(ranks, run) for _ in range(count)]
 
 
@@ -159,17 +122,12 @@ def peer_of(pairs: list[list[int]]) -> int | None:
     return None if node is None else node * MINE.local_world_size + MINE.local_rank
 
 
-STAGES: dict[str, Callable[[Any, Any], None]] = {
-    "sweep": sweep,
-    "latency": latency,
-    "pairs": pairs,
-}
+STAGES: dict[str, Callable[[Any, Any], None]] = {"all-reduce": all_reduce, "pairs": pairs}
 
 
 def main() -> None:
     given = SimpleNamespace(**json.loads(sys.argv[1]))
-    if MINE.world_size > 1:
-        meet(MINE, 30.0)
+    meet(MINE, 30.0)
     report("barrier")
     with time_limited("import torch", IMPORT_LIMIT):
         importlib.import_module("torch")
@@ -177,7 +135,7 @@ def main() -> None:
     meet(MINE, IMPORT_LIMIT.total_seconds())  # One may import slowly.
     with time_limited("connecting all ranks and a small all-reduce", TIMEOUT + timedelta(seconds=15)):
         ranks = connected(MINE, given.backend, TIMEOUT)
-        wrong = ranks.wrong("all-reduce", 4096)
+        wrong = ranks.wrong(4096)
     report("correctness", wrong=wrong, framework=ranks.version, device=ranks.device_name)
     if wrong:
         sys.exit(f"all-reduce: {wrong} of 1024 elements on all ranks have a wrong value")

@@ -4,55 +4,35 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.errors import PylaunchError
-from pylaunch.features.bench.judgement.bounds import Conditions
 from pylaunch.features.bench.judgement.confirmation import PairVerdict
-from pylaunch.features.bench.judgement.measurements import (
-    CollectiveTimed,
-    LatencyTimed,
-    Omitted,
-)
+from pylaunch.features.bench.judgement.measurements import AllReduceTimed
 from pylaunch.features.bench.judgement.pairs import Pair
-from pylaunch.features.bench.judgement.sweep import Sweep
 from pylaunch.model.run import Event
 
 
 class BenchStage(Enum):
     """A stage; the value is its name in flags and output."""
 
-    CONNECT = "connect"
     BARRIER = "barrier"
     CORRECTNESS = "correctness"
-    SWEEP = "sweep"
-    LATENCY = "latency"
+    ALL_REDUCE = "all-reduce"
     PAIRS = "pairs"
 
 
 OF_ALL_RUNS = (BenchStage.BARRIER, BenchStage.CORRECTNESS)
 """Stages that every run of ranks begins with."""
 
-
-class StageState(Enum):
-    """Result of a stage."""
-
-    OK = "ok"
-    BROKEN = "broken"
-    INTERRUPTED = "interrupted"
-    """Neither ended nor failed."""
-
-    SKIPPED = "skipped"
+CHOSEN = (BenchStage.ALL_REDUCE, BenchStage.PAIRS)
+"""Stages that a person chooses from."""
 
 
 @dataclass(frozen=True)
 class BenchRequest:
     """Request of a person."""
 
-    stages: frozenset[BenchStage] = frozenset(BenchStage)
+    stages: frozenset[BenchStage] = frozenset(CHOSEN)
     backend: str = "auto"
-    sweep: Sweep = field(default_factory=Sweep)
     python: str | None = None
-    ranks_per_node: int | None = None
-    interface: str | None = None
     uses_infiniband: bool = True
 
 
@@ -61,7 +41,7 @@ class StageEndedOnAll:
     """Stage that ended, with its cause if it is broken."""
 
     stage: BenchStage
-    state: StageState
+    is_broken: bool
     text: str
     hosts: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
@@ -80,21 +60,20 @@ class BenchBegun:
     hosts: tuple[str, ...]
 
 
-BenchEvent = StageEndedOnAll | BenchBegun | CollectiveTimed | Omitted | Event
+BenchEvent = StageEndedOnAll | BenchBegun | AllReduceTimed | Event
 BenchEmit = Callable[[BenchEvent], None]
 
 
 @dataclass(frozen=True)
 class BenchResult:
-    """Everything that was measured, and the verdicts."""
+    """Everything that was measured, and the verdict."""
 
     hosts: tuple[str, ...]
-    conditions: Conditions
+    backend: str
+    ranks: int
     stages: tuple[StageEndedOnAll, ...] = ()
     runs: tuple[str, ...] = ()
-    collectives: tuple[CollectiveTimed, ...] = ()
-    omitted: tuple[Omitted, ...] = ()
-    latencies: tuple[LatencyTimed, ...] = ()
+    all_reduces: tuple[AllReduceTimed, ...] = ()
     pair_rates: Mapping[Pair, tuple[float, ...]] = field(default_factory=dict)
     """Indexes of two hosts → GB/s in each round."""
 
@@ -102,10 +81,7 @@ class BenchResult:
     dropped: int = 0
     """Lines of ranks that were not understood."""
 
-    ended_by: PylaunchError | None = None
-    """Interrupt that ended the measurement."""
-
     @property
     def is_broken(self) -> bool:
         """Return True if a stage did not succeed."""
-        return any(each.state is StageState.BROKEN for each in self.stages)
+        return any(each.is_broken for each in self.stages)
