@@ -32,20 +32,21 @@ def agent(lab: Lab, tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 def test_init_writes_an_inventory_of_hosts_that_are_new(lab: Lab, agent: dict[str, str], tmp_path: Path) -> None:
-    def pylaunch(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def pylaunch(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            lab.command(*words), env=agent, cwd=tmp_path, input=stdin, capture_output=True, text=True, timeout=120,
+            lab.command(*words), env=agent, cwd=tmp_path, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=120,
         )  # fmt: skip
 
     addresses = [lab[name].address for name in ("n1", "n2", "n3")]
-    pasted = "".join(f"{address} slots=1\n" for address in addresses)
-    asked = pylaunch("init", "-", stdin=pasted)
+    (tmp_path / "hosts").write_text("".join(f"{address} slots=1\n" for address in addresses))
+    asked = pylaunch("init", "--from-hostfile", "hosts")
     assert asked.returncode == ExitCode.USAGE
     assert asked.stdout.count("SHA256:") == 3
     assert "3 host keys to accept, and no terminal to ask on" in asked.stderr
     assert not (tmp_path / ".pylaunch").exists()
 
-    written = pylaunch("init", "-", "--yes", "--python", "/usr/bin/python3", stdin=pasted)
+    written = pylaunch("init", "--from-hostfile", "hosts", "--yes")
     assert written.returncode == ExitCode.DONE, written.stderr
     text = (tmp_path / "cluster.ini").read_text()
     for name, address in zip(("n1", "n2", "n3"), addresses, strict=True):

@@ -34,8 +34,6 @@ MORE = {
 SUPPLIED = {
     "gpu[01-04]": "n[1-2]",
     "gpu03": "n2",
-    "--max-size 1G": "",
-    "--table": "--table --stage sweep",
 }
 MAY_FIND_SOMETHING = {"bench": (ExitCode.DONE, ExitCode.JOB_FAILED)}
 """A busy machine has slow nodes."""

@@ -1,8 +1,9 @@
-"""The first inventory: hosts in any form that people have, examined and written down with reasons (`init`).
+"""The first inventory: hosts examined and written down with reasons (`init`).
 
-judgement/      pure: hosts in texts, values of the inventory with their reasons, the text of the file
-gather          reads the texts
+sources         hosts in words and hostfiles
 host_readings   asks the hosts
+choices         pure: values of the inventory with their reasons
+inventory_text  pure: the text of the file
 command         the verb
 """
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pylaunch.agent.probe.readers.devices import gpu
-from pylaunch.agent.probe.readers.hosts import host as host_reader
 from pylaunch.agent.probe.readers.hosts import network, python_env, reach
-from pylaunch.features.init.judgement.choices import FoundHost, FoundRoute, Storage
+from pylaunch.features.init.choices import FoundHost, FoundRoute
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import is_address
 from pylaunch.model.text.sanitise import visible_line
@@ -24,10 +23,8 @@ LONGEST_NAME = 100
 _UNKNOWN = HostIdentity(hostname="", system="", python="", uid=0, addresses=[], network="")
 
 
-def examine(
-    cluster: Cluster, pythons: Sequence[str], directories: Sequence[str]
-) -> tuple[dict[str, FoundHost], dict[str, Unreachable]]:
-    """Ask every host for its hardware, names, file systems of `directories`, and frameworks beside `pythons`.
+def examine(cluster: Cluster, pythons: Sequence[str]) -> tuple[dict[str, FoundHost], dict[str, Unreachable]]:
+    """Ask every host for its names, devices, and frameworks beside `pythons`.
 
     Returns those that answered, by name, and the reasons of the others.
     """
@@ -36,26 +33,17 @@ def examine(
         **reach.names.ask([host.address for host in cluster.hosts if not is_address(host.address)]),
         **gpu.host.ask(None),
         **gpu.management.ask(None),
-        **host_reader.processors.ask(None),
-        **host_reader.memory.ask(None),
     }
-    for each in directories:
-        questions |= host_reader.filesystem.ask({"path": each}, each)
     for each in pythons:
-        questions |= {**python_env.python.ask(each, each), **python_env.libraries.ask(each, each)}
+        questions |= python_env.libraries.ask(each, each)
     readings_of, unreachable = _asked(cluster, dict.fromkeys(cluster.names, questions))
-    return {
-        name: _found(cluster[name], taken, pythons, directories) for name, taken in readings_of.items()
-    }, unreachable
+    return {name: _found(cluster[name], taken, pythons) for name, taken in readings_of.items()}, unreachable
 
 
 def routes(cluster: Cluster) -> dict[str, tuple[FoundRoute, ...]]:
     """Return the routes of each host to the rank addresses of the others; () where they could not be read."""
     questions = {
-        host.name: {
-            **network.routes.ask([each.rank_address for each in cluster.hosts if each is not host]),
-            **network.interface_list.ask(None),
-        }
+        host.name: network.routes.ask([each.rank_address for each in cluster.hosts if each is not host])
         for host in cluster.hosts
     }
     answered, _ = _asked(cluster, questions)
@@ -75,37 +63,19 @@ def _asked(
 def _routes(taken: Mapping[str, Any]) -> tuple[FoundRoute, ...]:
     if not taken:
         return ()
-    ways, interfaces = value(taken, network.routes), value(taken, network.interface_list)
-    if isinstance(ways, Unmeasured) or isinstance(interfaces, Unmeasured):
+    ways = value(taken, network.routes)
+    if isinstance(ways, Unmeasured):
         return ()
-    found = []
-    for peer, way in ways.items():
-        name = way.get("interface") or ""
-        of_name = interfaces.get(name)
-        found.append(
-            FoundRoute(
-                peer, _short(name), _short(way.get("why", "")), of_name and of_name["speed"], of_name and of_name["mtu"]
-            )
-        )
-    return tuple(found)
+    return tuple(
+        FoundRoute(peer, _short(way.get("interface") or ""), _short(way.get("why", ""))) for peer, way in ways.items()
+    )
 
 
-def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str], directories: Sequence[str]) -> FoundHost:
+def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str]) -> FoundHost:
     identity, names = value(taken, reach.identity), value(taken, reach.names)
-    processors = value(taken, host_reader.processors)
-    memory, devices, smi = value(taken, host_reader.memory), value(taken, gpu.host), value(taken, gpu.management)
-    storage = {}
-    for each in directories:
-        reading = taken[f"{host_reader.filesystem}#{each}"]
-        if not isinstance(reading, Unmeasured) and reading["exists"]:
-            kind, source = _short(reading["type"]), _short(reading["source"])
-            storage[each] = Storage(_short(reading["mount"]), kind, source, reading["free"])
-    interpreters, frameworks = {}, {}
+    devices, smi = value(taken, gpu.host), value(taken, gpu.management)
+    frameworks = {}
     for each in pythons:
-        python = taken[f"{python_env.python}#{each}"]
-        if isinstance(python, Unmeasured) or python is None:
-            continue
-        interpreters[each] = _short(python["version"])
         installed = taken[f"{python_env.libraries}#{each}"]
         if not isinstance(installed, Unmeasured) and installed is not None:
             versions = installed["distributions"]
@@ -118,15 +88,10 @@ def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str], directo
         hostname=_short(identity["hostname"]),
         network=identity["network"],
         addresses=tuple(identity["addresses"]),
-        python=_short(identity["python"]),
         resolves={} if isinstance(names, Unmeasured) else {k: tuple(v or ()) for k, v in names["addresses"].items()},
         system=_short(identity["system"]),
-        processors=None if isinstance(processors, Unmeasured) else processors["count"],
-        memory=None if isinstance(memory, Unmeasured) else memory["total"],
         gpus=None if isinstance(devices, Unmeasured) else (devices["gpus"] if devices is not None else 0),
         cards=tuple(cards),
-        storage=storage,
-        interpreters=interpreters,
         frameworks=frameworks,
     )
 

@@ -5,34 +5,19 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.checks.hosts.limits import NETWORK_TYPES
 from pylaunch.inventory import keys
-from pylaunch.model.cluster import ENV_ROOT, Connection, Host
+from pylaunch.model.cluster import ENV_ROOT, Host
 from pylaunch.model.hostset import alike, fold, is_address
-from pylaunch.model.text.size import shown_size
-
-
-@dataclass(frozen=True)
-class Storage:
-    """The file system of a directory; `free` in bytes."""
-
-    mount: str
-    kind: str
-    source: str
-    free: int
 
 
 @dataclass(frozen=True)
 class FoundRoute:
-    """The way of one host to the rank address of a peer; speed in Mb/s, None where the driver reports none."""
+    """The way of one host to the rank address of a peer."""
 
     peer: str
     interface: str
     why: str = ""
     """Reason why there is no way."""
-
-    speed: int | None = None
-    mtu: int | None = None
 
 
 @dataclass(frozen=True)
@@ -45,29 +30,16 @@ class FoundHost:
     """Equal for hosts that are the same machine."""
 
     addresses: tuple[str, ...] = ()
-    python: str = ""
-    """Version of the Python of the agent."""
-
     resolves: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Addresses to which this host resolves the names of all hosts."""
 
     system: str = ""
-    processors: int | None = None
-    memory: int | None = None
-    """In bytes."""
-
     gpus: int | None = None
     cards: tuple[str, ...] = ()
     """Models of the devices that answer nvidia-smi."""
 
-    storage: Mapping[str, Storage] = field(default_factory=dict)
-    """File systems of the directories that exist."""
-
-    interpreters: Mapping[str, str] = field(default_factory=dict)
-    """Versions of the interpreters that exist, by path: "CPython 3.11.2"."""
-
     frameworks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Frameworks for ranks by interpreter: "torch 2.6.0"."""
+    """Frameworks for ranks of the interpreters that exist, by path: "torch 2.6.0"."""
 
 
 PROVISIONED = f"{ENV_ROOT}/current/bin/python"
@@ -106,17 +78,12 @@ def named_by_hostname(found: Sequence[FoundHost], named: Collection[str]) -> dic
 
 
 def same_machines(found: Sequence[FoundHost]) -> dict[str, str]:
-    """Return hosts that are the same machine as one before them, with its name.
-
-    Hosts that are directories of this machine are meant as they are.
-    """
+    """Return hosts that are the same machine as one before them, with its name."""
     first: dict[str, str] = {}
     return {
         each.host.name: first[each.network]
         for each in found
-        if each.network
-        and each.host.connection is not Connection.LOCAL
-        and first.setdefault(each.network, each.host.name) != each.host.name
+        if each.network and first.setdefault(each.network, each.host.name) != each.host.name
     }
 
 
@@ -125,14 +92,10 @@ def rank_addresses(found: Sequence[FoundHost], reached_at: Mapping[str, str]) ->
 
     `reached_at` has the addresses that OpenSSH connects to, by host.
     """
-    if all(each.host.fabric_address for each in found) or len(found) < 2:
-        return ProposedValue("fabric_address")
-    unresolved = [each for each in found if not each.host.fabric_address and not _is_usable(each, found)]
+    unresolved = [each for each in found if not _is_usable(each, found)]
     values = {each.host.name: address for each in unresolved if (address := _own_address(each, reached_at))}
     if not unresolved:
-        return ProposedValue(
-            "fabric_address", {}, ("fabric_address is not needed: all hosts reach each other by ansible_host or name.",)
-        )
+        return ProposedValue("fabric_address")
     why = f"fabric_address: other hosts do not resolve the name of {fold(each.host.name for each in unresolved)} to it."
     missing = [each.host.name for each in unresolved if each.host.name not in values]
     hint = (f"No address was found for {fold(missing)}: set fabric_address.",) if missing else ()
@@ -165,24 +128,12 @@ def _is_global(address: str) -> bool:
     return not (parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified or parsed.is_multicast)
 
 
-def devices(found: Sequence[FoundHost], slots: Mapping[str, int]) -> ProposedValue:
-    """Return gpus= of each host, unless its inventory has devices. `slots` are the counts of a hostfile."""
-    counts = {each.host.name: _count(each) for each in found if not each.host.devices}
-    why = [
-        f"gpus: {who}: {text}." for who, text in alike({name: [_devices_text(count)] for name, count in counts.items()})
-    ]
-    differing = {
-        name: [slots[name]] for name, count in counts.items() if count is not None and slots.get(name, count) != count
-    }
-    why += [
-        f"The source gives {who} {number} slots or devices, and that many do not answer."
-        for who, number in alike(differing)
-    ]
-    return ProposedValue("gpus", {name: str(count) for name, count in counts.items() if count}, tuple(why))
-
-
-def _count(host: FoundHost) -> int | None:
-    return len(host.cards) or host.gpus
+def devices(found: Sequence[FoundHost]) -> ProposedValue:
+    """Return gpus= of each host."""
+    counts = {each.host.name: len(each.cards) or each.gpus for each in found}
+    texts = alike({name: [_devices_text(count)] for name, count in counts.items()})
+    why = tuple(f"gpus: {who}: {text}." for who, text in texts)
+    return ProposedValue("gpus", {name: str(count) for name, count in counts.items() if count}, why)
 
 
 def _devices_text(count: int | None) -> str:
@@ -198,7 +149,7 @@ def interfaces(found: Sequence[FoundHost], routes: Mapping[str, Sequence[FoundRo
     for host in found:
         name = host.host.name
         ways = routes.get(name, ())
-        if host.host.interface or len(found) == 1:
+        if len(found) == 1:
             continue
         if not ways:
             reasons[name] = ["the routes to the other hosts could not be read"]
@@ -213,7 +164,7 @@ def interfaces(found: Sequence[FoundHost], routes: Mapping[str, Sequence[FoundRo
             reasons[name] = [f"peers are reached over {names[0]}, which ranks of other hosts cannot use"]
         else:
             values[name] = names[0]
-            reasons[name] = [f"all peers are reached over {names[0]}{_speed(ways[0])}"]
+            reasons[name] = [f"all peers are reached over {names[0]}"]
     return ProposedValue("interface", values, tuple(f"interface: {who}: {text}." for who, text in alike(reasons)))
 
 
@@ -224,25 +175,15 @@ def _is_interface(name: str) -> bool:
         return False
 
 
-def _speed(way: FoundRoute) -> str:
-    speed = [f"{way.speed / 1000:g} Gb/s"] if way.speed is not None and way.speed > 0 else []
-    parts = [*speed, *([f"MTU {way.mtu}"] if way.mtu is not None else [])]
-    return f" ({', '.join(parts)})" if parts else ""
-
-
-def interpreter(found: Sequence[FoundHost], candidates: Sequence[str], wanted: str | None) -> ProposedValue:
-    """Return pylaunch_python=: `wanted`, else the first of `candidates` that has a framework on all hosts."""
-    if wanted is not None:
-        versions = alike({each.host.name: [each.interpreters[wanted]] for each in found})
-        why = tuple(f"pylaunch_python: named with --python; {who}: {version}." for who, version in versions)
-        return ProposedValue("pylaunch_python", {each.host.name: wanted for each in found}, why)
+def interpreter(found: Sequence[FoundHost], candidates: Sequence[str]) -> ProposedValue:
+    """Return pylaunch_python=: the first of `candidates` that has a framework on all hosts."""
     for path in candidates:
         if all(each.frameworks.get(path) for each in found):
             texts = alike({each.host.name: [", ".join(each.frameworks[path])] for each in found})
             why = tuple(f"pylaunch_python: {path} has {text} on {who}." for who, text in texts)
             values = {} if path == PROVISIONED else {each.host.name: path for each in found}
             return ProposedValue("pylaunch_python", values, why)
-    if all(PROVISIONED in each.interpreters for each in found):
+    if is_provisioned(found):
         return ProposedValue(
             "pylaunch_python", {}, ("pylaunch_python: ranks use the environment of pylaunch provision.",)
         )
@@ -253,39 +194,15 @@ def interpreter(found: Sequence[FoundHost], candidates: Sequence[str], wanted: s
     return ProposedValue("pylaunch_python", {}, why)
 
 
-def remarks(found: Sequence[FoundHost]) -> tuple[str, ...]:
-    """Return a line for each file system of the directories that were looked at: shared or not, and its free space."""
-    mounts: dict[str, dict[str, Storage]] = {}
-    paths: dict[str, dict[str, None]] = {}
-    for host in found:
-        for path, each in host.storage.items():
-            mounts.setdefault(each.mount, {})[host.host.name] = each
-            paths.setdefault(each.mount, {})[path] = None
-    return tuple(_storage_line(", ".join(paths[mount]), there, found) for mount, there in mounts.items())
-
-
-def _storage_line(paths: str, there: Mapping[str, Storage], found: Sequence[FoundHost]) -> str:
-    least = min(there, key=lambda name: there[name].free)
-    room = f"{shown_size(there[least].free)} free" + (f" on {least}, the least" if len(there) > 1 else "")
-    sources = {(each.source, each.kind) for each in there.values()}
-    if len(there) == len(found) > 1 and len(sources) == 1 and there[least].kind in NETWORK_TYPES:
-        source = f"{there[least].kind}, {there[least].source}"
-        return f"{paths}: shared by all hosts ({source}), {room}. Code there needs no --sync."
-    where = "on each host its own" if len(there) == len(found) else f"only on {fold(there)}"
-    return f"{paths}: {where}, {room}."
+def is_provisioned(found: Sequence[FoundHost]) -> bool:
+    """Return whether all hosts have the environment of `pylaunch provision`."""
+    return all(PROVISIONED in each.frameworks for each in found)
 
 
 def summary_of(host: FoundHost) -> str:
-    """Return system, Python, hardware of a host in one line."""
+    """Return system and devices of a host in one line."""
     models = [f"{host.cards.count(each)} x {each}" for each in dict.fromkeys(host.cards) if each]
-    parts = [
-        host.system,
-        f"Python {host.python}" if host.python else "",
-        f"{host.processors} processors" if host.processors else "",
-        f"{shown_size(host.memory)} memory" if host.memory else "",
-        *models,
-    ]
-    return ", ".join(filter(None, parts)) or "nothing is known"
+    return ", ".join(filter(None, (host.system, *models))) or "nothing is known"
 
 
 def with_names(found: Sequence[FoundHost], names: Mapping[str, str]) -> tuple[FoundHost, ...]:
