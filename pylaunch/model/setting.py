@@ -25,7 +25,6 @@ PER_NODE = frozenset((
 class LintLevel(IntEnum):
     """Level of a finding. An error fails, or does not do what was intended."""
 
-    INFO = 0
     WARNING = 1
     ERROR = 2
 
@@ -94,9 +93,14 @@ class Circumstances:
     debug: LintLevel | None = LintLevel.WARNING
     """Level of a debugging variable that is kept; None allows it."""
 
+    @property
+    def are_several(self) -> bool:
+        """Return True if they run on several machines."""
+        return self.machines is not None and self.machines > 1
+
 
 Judge = Callable[[Sequence[Setting], Circumstances], Sequence[LintFinding]]
-"""Return the findings about variables, each alone and all together. Of a name set twice the first holds."""
+"""Return the findings about variables."""
 
 
 def settings_of(

@@ -1,38 +1,43 @@
 """`pylaunch env lint`: judge variables in files, or those of a process on this machine."""
 
 import os
+import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.features.variables.judgement import together
-from pylaunch.features.variables.judgement.files import read_environment_file, read_nccl_conf
-from pylaunch.model.setting import LintFinding, LintLevel, Setting, settings_of
+from pylaunch.features.variables.judgement import judge
+from pylaunch.model.setting import LintFinding, LintLevel, Setting, VariablePlace, settings_of
 from pylaunch.terminal import console, document, options
+
+SYSTEM_CONF = Path("/etc/nccl.conf")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 
 
 @click.command("lint")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @options.as_json
 def command(files: tuple[str, ...], as_json: bool) -> ExitCode:
-    """Judge the variables of NCCL, PyTorch, gloo and JAX in FILEs: unknown names, impossible values, contradictions.
+    """Judge the variables of NCCL, PyTorch, gloo and JAX in FILEs: names that nothing reads, impossible values.
 
     A FILE whose name ends in .conf is read as NCCL reads its own; any other, and - for stdin, as lines NAME=VALUE.
     Without FILE: what a process would get here, from the environment, ~/.nccl.conf and /etc/nccl.conf. Ends with 2
     when there are errors.
     """
-    if files:
-        findings = [finding for name in files for finding in lint_text(_text(name), name)]
-    else:
-        findings = list(lint_this_machine(os.environ))
+    findings = [each for name in files for each in lint_text(_text(name), name)] if files else lint_this_machine()
     if as_json:
-        document.show({"findings": _report(findings)})
+        document.show({"findings": [_report(each) for each in findings]})
     else:
-        _show(findings)
+        for each in findings:
+            _show(each)
+        counts = Counter(each.severity.name.lower() for each in findings)
+        parts = [f"{count} {name}{'s' if count > 1 else ''}" for name, count in sorted(counts.items())]
+        console.say(", ".join(parts) or "nothing to say")
     return ExitCode.USAGE if any(each.severity is LintLevel.ERROR for each in findings) else ExitCode.DONE
 
 
@@ -45,63 +50,74 @@ def _text(name: str) -> str:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from None
 
 
-SYSTEM_CONF = Path("/etc/nccl.conf")
-
-
-def lint_text(text: str, name: str) -> tuple[LintFinding, ...]:
-    """Findings about the text of a file; a name that ends in .conf is taken for NCCL's own format."""
-    read = read_nccl_conf if name.endswith(".conf") else read_environment_file
-    settings, findings = read(text, name)
-    return tuple(
-        sorted((*findings, *together.judge(settings)), key=lambda finding: int(finding.where.rpartition(":")[2]))
-    )
-
-
-def lint_this_machine(environment: Mapping[str, str]) -> tuple[LintFinding, ...]:
-    """Judge the variables of a process here: `environment` wins over the file of the user, which wins over /etc."""
-    chosen = environment.get("NCCL_CONF_FILE")
+def lint_this_machine() -> list[LintFinding]:
+    """Judge the variables of a process here; NCCL reads one file of the user, and the one of the system."""
+    chosen = os.environ.get("NCCL_CONF_FILE")
     users = Path(chosen) if chosen else Path.home() / ".nccl.conf"
-    findings: list[LintFinding] = []
-    settings: list[Setting] = settings_of(environment, "environment")
+    findings = [*judge(settings_of(os.environ, "environment"))]
     for path in (users, SYSTEM_CONF):
         if path.is_file():
-            read, problems = read_nccl_conf(path.read_text(errors="replace"), str(path))
-            settings += read
-            findings += problems
-    return (*findings, *together.judge(settings))
+            findings += lint_text(_text(str(path)), str(path), is_nccls=True)
+    return findings
 
 
-def _show(findings: Sequence[LintFinding]) -> None:
-    """Print all findings to stdout, and their number to stderr."""
-    for finding in findings:
-        console.data("\n".join((f"{finding.severity.name.lower()}: {finding.line}", *details(finding))))
-    counts = Counter(finding.severity for finding in findings)
-    parts = [
-        f"{counts[severity]} {severity.name.lower()}{'s' if counts[severity] > 1 else ''}"
-        for severity in sorted(LintLevel, reverse=True)
-        if counts[severity]
-    ]
-    console.say(", ".join(parts) or "nothing to say")
+def lint_text(text: str, name: str, *, is_nccls: bool = False) -> list[LintFinding]:
+    """Return the findings about the text of a file; a name that ends in .conf is taken for NCCL's own format."""
+    is_nccls = is_nccls or name.endswith(".conf")
+    findings: list[LintFinding] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            findings += _of_conf(line, f"{name}:{number}") if is_nccls else _of_shell(line, f"{name}:{number}")
+    return findings
 
 
-def details(finding: LintFinding) -> list[str]:
-    """Return the lines below a finding: the correction, and its documentation."""
-    lines = [f"  instead: {finding.instead}"] if finding.instead else []
+def _of_conf(line: str, where: str) -> Iterator[LintFinding]:
+    """Yield the findings about a line that NCCL reads.
+
+    NCCL (src/misc/param.cc) splits it at the first =, trims nothing and knows neither quotes, comments after a value
+    nor export: what does not fit is silently skipped, or sets a variable of a strange name.
+    """
+    name, equals, value = line.partition("=")
+    bare, meant = name.strip().removeprefix("export ").strip(), _unquoted(value)
+    if not equals or not _NAME.fullmatch(bare):
+        text = "NCCL takes only NAME=VALUE, and # in the first column"
+        yield LintFinding(LintLevel.ERROR, where, "this line", text, "NAME=VALUE")
+        return
+    if (name, value) != (bare, meant):
+        text = "blanks, quotes, export and comments become part of the name or the value"
+        yield LintFinding(LintLevel.ERROR, where, bare, text, f"{bare}=…, without them")
+    yield from judge([Setting(bare, meant, where, VariablePlace.NCCL_CONF)])
+
+
+def _of_shell(line: str, where: str) -> Iterator[LintFinding]:
+    """Yield the findings about a line NAME=VALUE, with `export`, quotes and comments as in a shell."""
+    name, equals, value = line.strip().removeprefix("export ").strip().partition("=")
+    if equals and _NAME.fullmatch(name):
+        yield from judge([Setting(name, _unquoted(value), where, VariablePlace.FILE)])
+    elif not line.lstrip().startswith("#"):
+        yield LintFinding(LintLevel.ERROR, where, "this line", "expected NAME=VALUE")
+
+
+def _unquoted(value: str) -> str:
+    if quoted := _QUOTED.match(value.strip()):
+        return quoted[1] or quoted[2] or ""
+    return re.sub(r"\s+#.*", "", value).strip()
+
+
+def _show(finding: LintFinding) -> None:
+    console.data(f"{finding.severity.name.lower()}: {finding.line}")
+    if finding.instead:
+        console.data(f"  instead: {finding.instead}")
     if finding.source is not None:
-        lines.append(f"  source: {finding.source.title}, {finding.source.url}")
-    return lines
+        console.data(f"  source: {finding.source.title}, {finding.source.url}")
 
 
-def _report(findings: Sequence[LintFinding]) -> list[dict[str, str | None]]:
-    """Return all findings for `--json`."""
-    return [
-        {
-            "severity": finding.severity.name.lower(),
-            "where": finding.where,
-            "subject": finding.subject,
-            "message": finding.message,
-            "instead": finding.instead,
-            "source": finding.source.url if finding.source is not None else None,
-        }
-        for finding in findings
-    ]
+def _report(finding: LintFinding) -> dict[str, str | None]:
+    return {
+        "severity": finding.severity.name.lower(),
+        "where": finding.where,
+        "subject": finding.subject,
+        "message": finding.message,
+        "instead": finding.instead,
+        "source": finding.source.url if finding.source is not None else None,
+    }

@@ -1,4 +1,4 @@
-"""Findings about variables: each alone, all together, and files as they are found in the wild."""
+"""Findings about variables, and about files as they are found in the wild."""
 
 from pathlib import Path
 from typing import Any
@@ -7,10 +7,7 @@ import pytest
 import yaml
 
 from pylaunch.features.variables.command import lint_text
-from pylaunch.features.variables.judgement.catalogue import catalogue
-from pylaunch.features.variables.judgement.files import read_environment_file
-from pylaunch.features.variables.judgement.lint import lint
-from pylaunch.features.variables.judgement.together import judge
+from pylaunch.features.variables.judgement import catalogue, judge
 from pylaunch.model.setting import PER_NODE, Circumstances, LintFinding, LintLevel, Setting, VariablePlace
 
 CASES = Path(__file__).parent / "nccl_conf"
@@ -67,20 +64,19 @@ def only(findings: tuple[LintFinding, ...]) -> LintFinding:
 
 def test_what_is_said_of_a_name_is_said_of_one_that_exists_and_of_no_other() -> None:
     names = catalogue()
-    assert set(names.sources) >= {*names.renamed, *names.debug_only, *names._values}
-    assert {*names.sources, *names.removed} >= PER_NODE
-    assert not set(names.sources) & {*names.removed, *names.unread}
-    assert all(new.partition("=")[0] in names.sources and new not in names.renamed for new in names.renamed.values())
+    assert set(names.sources) >= {*names.debug_only, *names.values}
+    assert {*names.sources, *names.unread} >= PER_NODE
+    assert not set(names.sources) & set(names.unread)
 
 
 @pytest.mark.parametrize("text", GOOD.split())
 def test_a_right_value_is_not_worth_a_word(text: str) -> None:
-    assert lint([setting(text)]) == ()
+    assert judge([setting(text)]) == ()
 
 
 @pytest.mark.parametrize(("text", "complaint", "instead"), BAD, ids=lambda value: str(value)[:40])
 def test_a_wrong_value_is_an_error_that_says_what_was_expected(text: str, complaint: str, instead: str | None) -> None:
-    finding = only(lint([setting(text)]))
+    finding = only(judge([setting(text)]))
     assert finding.severity is LintLevel.ERROR
     assert complaint in finding.message
     assert finding.instead == instead
@@ -99,62 +95,32 @@ def test_a_wrong_value_is_an_error_that_says_what_was_expected(text: str, compla
     ],
 )
 def test_a_misspelled_name_is_an_error_that_names_the_right_one(name: str, meant: str) -> None:
-    finding = only(lint([setting(f"{name}=1")]))
+    finding = only(judge([setting(f"{name}=1")]))
     assert (finding.severity, finding.instead) == (LintLevel.ERROR, meant)
 
 
 def test_an_unknown_name_may_be_a_plugins_and_its_value_is_never_shown() -> None:
-    finding = only(lint([setting("NCCL_GPUDIRECTTCPX_TOKEN=secret")]))
+    finding = only(judge([setting("NCCL_GPUDIRECTTCPX_TOKEN=secret")]))
     assert finding.severity is LintLevel.WARNING
     assert "secret" not in finding.line
-    assert lint([setting("OFI_NCCL_PROTOCOL=RDMA"), setting("AWS_SECRET_ACCESS_KEY=secret")]) == ()
+    assert judge([setting("OFI_NCCL_PROTOCOL=RDMA"), setting("AWS_SECRET_ACCESS_KEY=secret")]) == ()
 
 
-@pytest.mark.parametrize("name", catalogue().unread)
-def test_a_finding_about_a_name_that_nothing_reads_has_the_name_that_is_read(name: str) -> None:
-    finding = only(lint([setting(f"{name}=1")]))
-    assert finding.severity is LintLevel.WARNING
-    assert finding.instead
+def test_a_finding_about_a_name_that_nothing_reads_has_the_name_that_is_read() -> None:
+    finding = only(judge([setting("NCCL_IB_GDR_LEVEL=1")]))
+    assert (finding.severity, finding.instead) == (LintLevel.WARNING, "NCCL_NET_GDR_LEVEL")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [("NCCL_DEBUG=INFO", True), ("NCCL_P2P_DISABLE=1", True), ("NCCL_P2P_DISABLE=0", False)]
+)
+def test_a_setting_for_debugging_is_a_warning_where_it_is_kept(text: str, kept: bool) -> None:
+    assert [each.severity for each in judge([setting(text, VariablePlace.FILE)])] == [LintLevel.WARNING] * kept
+    assert judge([setting(text)]) == ()
 
 
 def test_in_nccls_own_file_what_nothing_reads_is_an_error_because_no_program_can() -> None:
-    assert only(lint([setting("NCCL_TIMEOUT=1", VariablePlace.NCCL_CONF)])).severity is LintLevel.ERROR
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("NCCL_BLOCKING_WAIT=1", "TORCH_NCCL_BLOCKING_WAIT=1"),
-        ("NCCL_ASYNC_ERROR_HANDLING=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"),
-        ("NCCL_MAX_NCHANNELS=8", "NCCL_MAX_CTAS=8"),
-        ("JAX_PLATFORM_NAME=cpu", "JAX_PLATFORMS=cpu"),
-        ("XLA_PYTHON_CLIENT_MEM_FRACTION=.8", "XLA_CLIENT_MEM_FRACTION=.8"),
-        ("TORCH_NCCL_TRACE_BUFFER_SIZE=2000", "TORCH_FR_BUFFER_SIZE=2000"),
-    ],
-)
-def test_a_deprecated_name_is_a_warning_with_the_line_to_write_instead(old: str, new: str) -> None:
-    finding = only(lint([setting(old)]))
-    assert (finding.severity, finding.instead) == (LintLevel.WARNING, new)
-
-
-@pytest.mark.parametrize(
-    ("texts", "severity", "subject", "message"),
-    [
-        (["NCCL_IB_DISABLE=1", "NCCL_IB_HCA==mlx5_0"], "ERROR", "NCCL_IB_HCA==mlx5_0", "forbids all"),
-        (["NCCL_IB_GID_INDEX=3"], "WARNING", "NCCL_IB_GID_INDEX=3", "on its own since 2.21"),
-        (["NCCL_IB_TIMEOUT=0"], "WARNING", "NCCL_IB_TIMEOUT=0", "for ever"),
-        (["NCCL_IB_HCA=mlx5_1"], "WARNING", "NCCL_IB_HCA=mlx5_1", "beginnings"),
-        (["NCCL_SOCKET_NTHREADS=16", "NCCL_NSOCKS_PERTHREAD=8"], "ERROR", "NCCL_SOCKET_NTHREADS=16", "128 sockets"),
-        (["NCCL_DEBUG_SUBSYS=NET"], "WARNING", "NCCL_DEBUG_SUBSYS=NET", "NCCL_DEBUG=INFO"),
-        (["NCCL_DEBUG_FILE=/tmp/nccl"], "WARNING", "NCCL_DEBUG_FILE=/tmp/nccl", "write over each other"),
-        (["TORCH_NCCL_BLOCKING_WAIT=1", "TORCH_NCCL_DUMP_ON_TIMEOUT=1"], "ERROR", "TORCH_NCCL_BLOCKING_WAIT=1", "dump"),
-        (["JAX_PLATFORMS=cuda", "LD_LIBRARY_PATH=/opt/cuda/lib64"], "WARNING", "LD_LIBRARY_PATH", "JAX's wheels"),
-    ],
-)  # fmt: skip
-def test_contradictions_are_reported(texts: list[str], severity: str, subject: str, message: str) -> None:
-    finding = only(judge([setting(text) for text in texts]))
-    assert (finding.severity.name, finding.subject) == (severity, subject)
-    assert message in finding.message
+    assert only(judge([setting("NCCL_TIMEOUT=1", VariablePlace.NCCL_CONF)])).severity is LintLevel.ERROR
 
 
 def test_loopback_is_an_error_between_machines_and_right_on_one() -> None:
@@ -185,9 +151,4 @@ def test_a_file_from_the_wild_is_judged_line_by_line(case: Path) -> None:
 
 def test_an_environment_file_is_read_as_a_shell_would() -> None:
     text = "# comment\nexport NCCL_DEBUG=WARN # quiet\nNCCL_SOCKET_IFNAME='=eth0'\nnonsense\n"
-    settings, findings = read_environment_file(text, "job.env")
-    assert [(each.name, each.value) for each in settings] == [
-        ("NCCL_DEBUG", "WARN"),
-        ("NCCL_SOCKET_IFNAME", "=eth0"),
-    ]
-    assert [each.where for each in findings] == ["job.env:4"]
+    assert [each.where for each in lint_text(text, "job.env")] == ["job.env:4"]
