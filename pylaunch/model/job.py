@@ -151,8 +151,6 @@ class JobSpec:
     """Fewest hosts to continue with if hosts fail and no spare is left; None needs all."""
 
     max_restarts: int = 0
-    fallback: bool = False
-    """Restart without InfiniBand and RoCE after they failed, and with gloo after NCCL failed."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
@@ -222,7 +220,6 @@ class JobSpec:
         """Raise UsageError for an option that says what a restart may do, where none is allowed."""
         options = {
             "--on-hang restart": self.on_hang is OnHang.RESTART,
-            "--fallback": self.fallback,
             "--spares": self.spares,
             "--min-nodes": self.min_nodes is not None,
         }

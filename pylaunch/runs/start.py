@@ -199,16 +199,8 @@ def run_attempts(
                 report(event(EventKind.NO_RESTART, f"no restart: {why}"))
             return last
         plan = replan(plan, decision.hosts)
-        from pylaunch.store.content import signatures  # noqa: PLC0415
-        from pylaunch.verdict.fallback import fallback_of  # noqa: PLC0415 -- 25 ms that only a restart costs
-
-        step = fallback_of(plan.job, last.outcome, signatures)
-        if step is not None:
-            plan = replace(plan, job=replace(plan.job, env={**plan.job.env, **step.env}))
         change = f" ({decision.why})" if decision.why else ""
         report(event(EventKind.RESTARTING, f"{plan.attempt_words}{change}: run {plan.run}"))
-        if step is not None:
-            report(notice(f"warning: fallback: {step.text}"))
 
 
 def vet(launch: Launch, emit: Emitter, source: InterruptSource) -> Mapping[str, tuple[str, ...]]:

@@ -4,7 +4,6 @@
     runtime.rank(), world_size(), …         place of this rank, also before init
     runtime.barrier(), main_process_first() synchronize ranks
     runtime.step(n)                         report progress
-    runtime.backend()                       nccl, or what `pylaunch start --fallback` uses instead
     runtime.roles()                         hosts and endpoints of the roles of a job
     runtime.on_checkpoint_signal(save)      save a checkpoint on SIGTERM
 
@@ -14,7 +13,6 @@ every rank that pylaunch starts. Without a launcher, the world size is 1.
     place         rank and world size, read from the environment of the launcher
     initialize    initialization of torch and JAX
     meeting       rendezvous of all ranks over a plain socket, for the programs of pylaunch
-    fallback      backend of an attempt after NCCL failed
     failure       the exception that ended a rank, in a file
     progress      the last step, in a file of one record
     checkpoint    SIGTERM handler
@@ -25,7 +23,6 @@ every rank that pylaunch starts. Without a launcher, the world size is 1.
 from __future__ import annotations
 
 from pylaunch.runtime.checkpoint import on_checkpoint_signal
-from pylaunch.runtime.fallback import backend
 from pylaunch.runtime.initialize import barrier, init, main_process_first, seed
 from pylaunch.runtime.place import LaunchError, Place, place
 from pylaunch.runtime.progress import step
@@ -35,7 +32,6 @@ __all__ = [
     "LaunchError",
     "Place",
     "RoleHosts",
-    "backend",
     "barrier",
     "init",
     "is_main",

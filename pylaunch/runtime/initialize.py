@@ -10,7 +10,7 @@ import random
 import sys
 from typing import Iterator
 
-from pylaunch.runtime import failure, fallback
+from pylaunch.runtime import failure
 from pylaunch.runtime.place import Place, place
 
 FRAMEWORKS = ("torch", "jax")
@@ -20,8 +20,8 @@ def init(framework: str | None = None, *, backend: str | None = None) -> Place:
     """Initialize torch's default process group, or JAX's distributed system, and return the place of this rank.
 
     `framework` is "torch" or "jax"; by default the one that the script has imported. `backend` is that of torch; by
-    default nccl with CUDA, unless `pylaunch start --fallback` changed it, otherwise gloo. From here on, an
-    uncaught exception is recorded for the launcher, which prints it.
+    default nccl with CUDA, otherwise gloo. From here on, an uncaught exception is recorded for the launcher, which
+    prints it.
 
     Raises the error of the framework if ranks do not connect within its time-out, LaunchError if the environment lacks
     the place of this rank, and ValueError for an ambiguous framework.
@@ -57,7 +57,7 @@ def _init_torch(mine: Place, backend: str | None) -> None:
         torch.cuda.set_device(mine.local_rank % torch.cuda.device_count())
     if dist.is_initialized():
         return
-    backend = backend or (fallback.backend("nccl") if on_cuda else "gloo")
+    backend = backend or ("nccl" if on_cuda else "gloo")
     if mine.launcher == "none":
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
         return

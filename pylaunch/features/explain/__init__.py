@@ -1,6 +1,6 @@
 """Why a run failed, by its texts: log files of any launcher, or the record and the logs of a run (`explain`).
 
-judgement/   pure: comparisons of ranks, the first error by its form, where a silent log stands
+judgement/   pure: the first error by its form, the words of a log, where a silent log stands
 work         reads the logs and judges them
 log_files    files as they are found: compressed, cut, binary, in directories
 words.txt    weights of the classifier over words, which benchmarks/train_classifier.py fits

@@ -168,12 +168,6 @@ class StartFlags:
         group=Group.CODE, metavar="NAME", multiple=True, verbs=PLANS,
     )] = ()  # fmt: skip
 
-    fallback: Annotated[bool, Option(
-        help="Restart without InfiniBand after it failed, and with gloo after NCCL failed (scripts that ask "
-        "pylaunch.runtime), with a warning that states the price (with --max-restarts).",
-        group=Group.FAILURE, field="fallback",
-    )] = JobSpec.fallback  # fmt: skip
-
     grace: Annotated[timedelta | None, Option(
         help="From SIGTERM to SIGKILL.",
         group=Group.FAILURE, metavar="SECONDS", parse=seconds, none="10 when you stop the run, 1 after a failure",

@@ -13,7 +13,7 @@ One ordered decision (`Order`); within one of its steps the earliest text is fir
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.diagnosis.confidence import Confidence
@@ -144,24 +144,15 @@ _INFORMS = re.compile(r"\bINFO\b")
 _WARNED = re.compile(r"\b\w{0,40}Warning: |\bWARNING\b|^warn\b|\bwarnings\.warn\(")
 
 
-Weigh = Callable[[LogMatch, Clue], Clue]
-"""Returns what a text supports, with other facts than those of signatures."""
-
-
-def _unchanged(match: LogMatch, clue: Clue) -> Clue:
-    return clue
-
-
-def judge_texts(catalogue: SignatureCatalogue, facts: LogFacts, weigh: Weigh = _unchanged) -> TextVerdict:
+def judge_texts(catalogue: SignatureCatalogue, facts: LogFacts) -> TextVerdict:
     """Return the verdict of the signatures on the logs of one run."""
-    return _Judge(catalogue, facts, weigh).verdict()
+    return _Judge(catalogue, facts).verdict()
 
 
 class _Judge:
-    def __init__(self, catalogue: SignatureCatalogue, facts: LogFacts, weigh: Weigh) -> None:
+    def __init__(self, catalogue: SignatureCatalogue, facts: LogFacts) -> None:
         self._catalogue = catalogue
         self._facts = facts
-        self._weigh = weigh
         self._rejected: list[RejectedText] = []
         self._against = {cause: match for match in facts.matches for cause in match.signature.against}
         """Facts of the logs that exclude a class, by class."""
@@ -218,9 +209,9 @@ class _Judge:
         if not self._standing.isdisjoint(match.signature.yields_to):
             return replace(default(match, Confidence.LOW), role=Role.SYMPTOM)
         if match.signature.id in (*EXITS, STOPS):
-            return self._weigh(match, read_exit(match, self._facts))
+            return read_exit(match, self._facts)
         clue = read(match, self._facts)
-        return self._without_excluded(match, self._weigh(match, with_rank(clue, self._facts.ends, match)))
+        return self._without_excluded(match, with_rank(clue, self._facts.ends, match))
 
     def _without_excluded(self, match: LogMatch, clue: Clue) -> Clue:
         """Return a clue without the classes that a fact of the logs excludes; it is no cause if none is left."""
@@ -339,7 +330,7 @@ class _Judge:
             return []
         first = next((each for each in victims if each.match.origin.rank in clue.ranks), victims[0])
         others = [each.match for each in victims if each is not first]
-        return [replace(first, reading=self._weigh(first.match, clue), others=others, order=Order.VICTIM)]
+        return [replace(first, reading=clue, others=others, order=Order.VICTIM)]
 
     def _unexplained(self, scan: LogScan) -> list[ExceptionUnit]:
         """Return the exceptions that no signature explains and that are no wrappers."""
@@ -368,7 +359,8 @@ def cause_of(
 ) -> LogCause:
     """Return the cause that a match supports, as `clue` reads it; `others` are further matches of the same cause."""
     ranks, host = clue.ranks, None
-    if not ranks and match.signature.page not in _BLAMELESS and match.signature.id not in EXITS:
+    is_own = match.signature.role not in _VICTIMS and match.signature.page not in _BLAMELESS
+    if not ranks and is_own and match.signature.id not in EXITS:
         origins = {each.origin for each in (match, *others)}
         ranks = tuple(sorted({each.rank for each in origins if each.rank is not None}))
         hosts = {each.host for each in origins}

@@ -25,7 +25,6 @@ from pylaunch.model.job import Framework, JobSpec, OnHang
         ({"hang_after": timedelta(seconds=0.5)}, "--hang-after 0.5: expected 1 … 86400 seconds"),
         ({"on_hang": OnHang.STOP, "hang_after": None}, "--on-hang stop has no effect with --hang-after off"),
         ({"on_hang": OnHang.RESTART}, "--on-hang restart has no effect without --max-restarts"),
-        ({"fallback": True}, "--fallback has no effect without --max-restarts"),
         ({"spares": 1}, "--spares has no effect without --max-restarts"),
     ],
 )

@@ -1,12 +1,7 @@
-"""Lines that the scan of a log keeps beside those of the signatures, by topic. Pure.
-
-A finder (`findings.py`) that needs lines of a log adds its topic to TOPICS, and gets them as `LogScan.kept[name]`.
-"""
+"""Lines that the scan of a log keeps beside those of the signatures, by topic: `LogScan.kept[name]`. Pure."""
 
 from pylaunch.features.explain.judgement.error_form import shape_of
 from pylaunch.features.explain.judgement.error_words import ANCHORS, WEAK_ANCHORS
-from pylaunch.features.explain.judgement.findings import FORMS
-from pylaunch.features.explain.judgement.indication import LogForm
 from pylaunch.verdict.logs.scan import LineTopic, LogSearch
 from pylaunch.verdict.logs.signature import SignatureCatalogue
 
@@ -17,15 +12,9 @@ LAST_ERRORS = "last errors"
 """Name of the topic of such lines at the end of a log, of which every word counts."""
 
 
-def _of(form: LogForm) -> LineTopic:
-    anchors = tuple(anchor.encode() for anchor in form.anchors)
-    return LineTopic(form.id, anchors, form.key, most=form.most, follows=form.follows)
-
-
 TOPICS: tuple[LineTopic, ...] = (
     LineTopic(ERRORS, ANCHORS, shape_of),
     LineTopic(LAST_ERRORS, WEAK_ANCHORS, shape_of, at_end=True),
-    *map(_of, FORMS),
 )
 
 

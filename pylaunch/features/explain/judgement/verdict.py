@@ -1,10 +1,8 @@
-"""Judge the logs of a run: causes that signatures and comparisons show, or the first error by its form. Pure.
+"""Judge the logs of a run: causes that signatures show, or the first error by its form. Pure.
 
-1. Roots that a signature knows come first (`verdict.logs.judgement`).
-2. Then what several lines show together: ranks that differ.
-3. Then exceptions, signals and symptoms that signatures know.
-4. Without an error, the last lines show where the programs stand, and what they wait for.
-5. Without a known cause, the first error by its form is shown, with up to three classes that the words of the logs
+1. Roots, exceptions, signals and symptoms that signatures know come first (`verdict.logs.judgement`).
+2. Without an error, the last lines show where the programs stand, and what they wait for.
+3. Without a known cause, the first error by its form is shown, with up to three classes that the words of the logs
    suggest (`ranker`). One with a large share is named alone, with medium confidence.
 """
 
@@ -14,14 +12,6 @@ from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.features.explain.judgement.error_form import ErrorWeight
-from pylaunch.features.explain.judgement.findings import (
-    STALL,
-    LogFinding,
-    findings_of,
-    indications_in,
-    waits_over,
-    weighed,
-)
 from pylaunch.features.explain.judgement.first_error import (
     ErrorLines,
     FirstError,
@@ -44,12 +34,11 @@ from pylaunch.verdict.logs.judgement import (
     RejectedText,
     TextVerdict,
     cause_of,
-    classes,
     judge_texts,
 )
 from pylaunch.verdict.logs.line import LogTime
 from pylaunch.verdict.logs.scan import EvidenceLine, KeptLine, LogScan, evidence_of
-from pylaunch.verdict.logs.signature import Role, SignatureCatalogue
+from pylaunch.verdict.logs.signature import SignatureCatalogue
 from pylaunch.verdict.logs.traceback import CUT, LONGEST_MORE, announces_more
 from pylaunch.verdict.logs.uncaught import EXCEPTION
 
@@ -125,14 +114,10 @@ class LogVerdict:
 def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan], words: WordWeights) -> LogVerdict:
     """Return the verdict on the logs of one run, which were searched with `topics.search_of`."""
     scans = last_attempts(scans)
-    facts, indications = LogFacts(scans), indications_in(scans)
-    over = waits_over(facts)
-    texts = judge_texts(catalogue, facts, lambda match, clue: weighed(match, clue, indications, over))
-    known = {each.cause.id for each in texts.roots}
-    found = (_found(catalogue, each) for each in findings_of(facts, indications) if each.clue.cause not in known)
-    causes = (*texts.roots, *found, *texts.others)
-    benign = {(each.file, each.line): Role.BENIGN for each in facts.of(STALL) if each.file in over}
-    lines = lines_with_errors(facts, {**texts.roles, **benign})
+    facts = LogFacts(scans)
+    texts = judge_texts(catalogue, facts)
+    causes = texts.causes
+    lines = lines_with_errors(facts, texts.roles)
     error = _floor(facts, lines, causes, texts)
     has_failed = True
     if not (texts.failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):
@@ -210,13 +195,6 @@ def _continued(facts: LogFacts, line: EvidenceLine) -> str:
     tail = facts.by_file[line.file].tail
     after = [each.text.strip() for each in tail if line.line < each.line and str(each.origin) == line.who]
     return "".join(f" {text[:LONGEST_MORE]}" for text in after[:CONTINUED])
-
-
-def _found(catalogue: SignatureCatalogue, found: LogFinding) -> LogCause:
-    clue = found.clue
-    text = visible_line(clue.text)[:LONGEST_TEXT]
-    return LogCause(catalogue.causes[clue.cause], found.id, text, clue.confidence, clue.ranks, None,
-                    found.evidence[:EVIDENCE_LINES], clue.because, classes(catalogue, clue))  # fmt: skip
 
 
 def _last(scans: Sequence[LogScan]) -> EvidenceLine | None:
