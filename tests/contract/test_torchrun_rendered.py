@@ -1,9 +1,9 @@
-"""Contract of torchrun with the files of `pylaunch render torchrun`: two nodes with 2 and 1 ranks meet and add up."""
+"""Contract of torchrun with the script of `pylaunch render torchrun`: two nodes with 2 and 1 ranks meet and add up."""
 
 import subprocess
 from pathlib import Path
 
-from pylaunch.features.render_files.files import Target, render_files
+from pylaunch.features.render_files.scripts import torchrun_script
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
@@ -36,10 +36,11 @@ def test_commands_of_two_nodes_start_one_world(tmp_path: Path, torch_python: Pat
         env={"PYTHONPATH": package, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     plan = plan_run(Cluster(hosts), job, "train")
-    running = []
-    for file in render_files(plan, Target.TORCHRUN).files:
-        (tmp_path / file.name).write_text(file.text)
-        running.append(subprocess.Popen(("bash", file.name), cwd=tmp_path, stderr=subprocess.PIPE, text=True))
+    (tmp_path / "train.sh").write_text(torchrun_script(plan).text)
+    running = [
+        subprocess.Popen(("bash", "train.sh", str(node)), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        for node in range(2)
+    ]
     try:
         errors = [each.communicate(timeout=ENDS_S)[1] for each in running]
     finally:

@@ -1,7 +1,7 @@
-"""The plan of a start as files for Slurm and torchrun (`render`). No host is contacted.
+"""The plan of a start as a script for Slurm or torchrun (`render`). No host is contacted.
 
-files/     pure: a plan in, files of a target out
-command    plans the start, refuses secrets, writes the files
+scripts    pure: a plan in, a script out
+command    plans the start, refuses secrets, prints the script
 """
 
 from pylaunch.terminal.doors import Names, Verb
@@ -9,7 +9,7 @@ from pylaunch.terminal.doors import Names, Verb
 VERBS = {
     "render": Verb(
         "pylaunch.features.render_files.command",
-        "Write a plan as files for Slurm or torchrun",
+        "Print a plan as a script for Slurm or torchrun",
         after="rerun",
         names=Names.HOSTS,
         subcommands=("slurm", "torchrun"),

@@ -25,23 +25,21 @@ FIRST_COMPONENT = "SLURM_JOB_ID_HET_GROUP_0"
 
 NODES = r"SLURM_JOB_NODELIST(?:_HET_GROUP_\d{1,3})?"
 
-_OF_A_JOB = ("start", "render slurm")
-
 OPTIONS = (
     Option(
         name="scheduler", group=Group.SLURM, choices=(AUTO, SLURM, NONE), default=AUTO, in_job_file=InJobFile.WHOLE,
         help="slurm submits a job and starts on its nodes; auto: in a Slurm job its nodes, else the inventory's hosts.",
     ),
     Option(
-        name="partition", group=Group.SLURM, metavar="NAME", verbs=_OF_A_JOB, in_job_file=InJobFile.NONE,
+        name="partition", group=Group.SLURM, metavar="NAME", in_job_file=InJobFile.NONE,
         help="Slurm: partition.",
     ),
     Option(
-        name="time", group=Group.SLURM, metavar="TIME", verbs=_OF_A_JOB, in_job_file=InJobFile.NONE,
+        name="time", group=Group.SLURM, metavar="TIME", in_job_file=InJobFile.NONE,
         help="Slurm: time limit, such as 4:00:00 or 2-00:00:00.",
     ),
     Option(
-        name="sbatch_arg", group=Group.SLURM, multiple=True, default=(), metavar="OPTION", verbs=_OF_A_JOB,
+        name="sbatch_arg", group=Group.SLURM, multiple=True, default=(), metavar="OPTION",
         in_job_file=InJobFile.NONE,
         help="Slurm: a further option of sbatch, --mem=0. Repeatable.",
     ),

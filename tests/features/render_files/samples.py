@@ -1,15 +1,13 @@
-"""Plans whose files are compared with golden ones, and given to real programs."""
+"""Plans whose scripts are compared with golden ones, and given to real programs."""
 
 from dataclasses import replace
 
-from pylaunch.features.render_files.files import Target, render_files
-from pylaunch.features.render_files.files.shell import FileSet
+from pylaunch.features.render_files.scripts import slurm_script, torchrun_script
 from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 
 CPU = (Host("n1", "10.0.0.1"),)
-SOME_GPUS = (Host("gpu01", "10.0.0.1", devices=(2, 3)),)
 EVEN = tuple(Host(f"gpu0{number}", f"10.0.0.{number}", devices=(0, 1, 2, 3)) for number in (1, 2))
 UNEVEN = (
     Host("gpu01", "10.0.0.1", devices=(0, 1), interface="eth1", ssh=SshOptions(user="ml", port=2222)),
@@ -21,10 +19,6 @@ AWKWARD = ("--name", 'it\'s $(x) "y"', "--glob", "a*;b", "--empty", "")
 
 SAMPLES: dict[str, tuple[tuple[Host, ...], JobSpec]] = {
     "cpu": (CPU, JobSpec(("train.py",), Framework.DIRECT, "/home/ml")),
-    "gpus": (
-        SOME_GPUS,
-        JobSpec(("-m", "package.train", "--lr", "3"), Framework.DIRECT, "/home/ml", rendezvous_port=4000),
-    ),
     "even": (
         EVEN,
         JobSpec(
@@ -35,6 +29,12 @@ SAMPLES: dict[str, tuple[tuple[Host, ...], JobSpec]] = {
     ),
     "uneven": (UNEVEN, JobSpec(("train.py",), Framework.DIRECT, "/home/ml", max_restarts=2)),
 }  # fmt: skip
+SCRIPTS = {
+    ("cpu", "slurm"): (slurm_script, Framework.DIRECT),
+    ("even", "slurm"): (slurm_script, Framework.DIRECT),
+    ("even", "torchrun"): (torchrun_script, Framework.TORCHRUN),
+    ("uneven", "torchrun"): (torchrun_script, Framework.TORCHRUN),
+}
 
 
 def planned(sample: str, framework: Framework) -> RunPlan:
@@ -43,7 +43,7 @@ def planned(sample: str, framework: Framework) -> RunPlan:
     return plan_run(Cluster(hosts), replace(job, framework=framework), "train")
 
 
-def rendered(sample: str, target: Target) -> FileSet:
-    """Return the files of a sample, with options of the targets that have some."""
-    sbatch = ("--partition=gpu", "--time=4:00:00")
-    return render_files(planned(sample, target.framework or Framework.DIRECT), target, sbatch)
+def rendered(sample: str, target: str) -> str:
+    """Return the script of a sample."""
+    script_of, framework = SCRIPTS[sample, target]
+    return script_of(planned(sample, framework)).text
