@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 
 SETTINGS = "pylaunch.toml"
-KEYS = ("inventory", "scheduler", "slurm", "env", "container")
+KEYS = ("inventory", "env", "container")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -17,10 +17,6 @@ class Settings:
     """Values of the file; those of an absent file are empty."""
 
     inventory: Path | None = None
-    scheduler: str | None = None
-    slurm: Mapping[str, object] = field(default_factory=dict)
-    """Options of `pylaunch start --scheduler slurm`, by name without dashes."""
-
     env_name: str | None = None
     """Python environment of this project on the hosts."""
 
@@ -44,13 +40,11 @@ def read_settings(directory: Path) -> Settings:
         raise UsageError(f"{settings.name}: not valid TOML: {error}", hint='inventory = "cluster.ini"') from None
     if unknown := sorted(set(content) - set(KEYS)):
         raise UsageError(f"{settings.name}: unknown key: {', '.join(unknown)}", hint=f"the keys are {', '.join(KEYS)}")
-    slurm, env = _table(content, "slurm"), _table(content, "env", ("name",))
+    env = _table(content, "env", ("name",))
     container = _table(content, "container", ("image", "mounts"))
     inventory = _text(content, "inventory", 'inventory = "cluster.ini"', "a path")
     return Settings(
         None if inventory is None else settings.parent / Path(inventory).expanduser(),
-        _text(content, "scheduler", 'scheduler = "slurm"', "a name"),
-        slurm,
         environment_name(env["name"], f"{settings.name}: env.name") if "name" in env else None,
         _text(container, "image", '[container] with image = "/data/torch.sif"', "an image", "container."),
         _mounts(container.get("mounts", [])),
@@ -67,11 +61,11 @@ def environment_name(value: object, origin: str) -> str:
     )
 
 
-def _table(content: Mapping[str, object], key: str, keys: Sequence[str] = ()) -> Mapping[str, object]:
+def _table(content: Mapping[str, object], key: str, keys: Sequence[str]) -> Mapping[str, object]:
     value = content.get(key, {})
     if not isinstance(value, dict):
         raise UsageError(f"{SETTINGS}: {key}: expected a table, got {value!r}", hint=f"[{key}]")
-    if keys and (unknown := sorted(set(value) - set(keys))):
+    if unknown := sorted(set(value) - set(keys)):
         hint = f"the keys are {', '.join(keys)}" if keys[1:] else f"the key is {keys[0]}"
         raise UsageError(f"{SETTINGS}: {key}: unknown key: {', '.join(unknown)}", hint=hint)
     return value

@@ -57,8 +57,7 @@ class Host:
     connection: Connection = Connection.SSH
     ssh: SshOptions = field(default_factory=SshOptions)
     slurm_job: str | None = None
-    """Id of the Slurm job whose steps reach the host, such as 14, or 14+1 for the second component of a heterogeneous
-    job; set exactly for `Connection.SLURM`."""
+    """Id of the Slurm job whose steps reach the host; set exactly for `Connection.SLURM`."""
 
     slurm_gpus: int | None = None
     """Number of GPUs that each of these steps requests; None where Slurm gives them those of the job."""

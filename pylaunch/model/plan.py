@@ -61,7 +61,7 @@ class RunPlan:
 
     @property
     def slurm_jobs(self) -> tuple[str, ...]:
-        """Ids of the Slurm jobs that its nodes belong to: several in a heterogeneous job, none over SSH."""
+        """Ids of the Slurm jobs that its nodes belong to; none over SSH."""
         jobs = (node.host.slurm_job for node in self.nodes)
         return tuple(dict.fromkeys(job for job in jobs if job is not None))
 

@@ -33,7 +33,7 @@ def cancellation_of_job(job: str, by: str) -> str:
 
 def ended_job(reason: str) -> str:
     """Return the job of a `reason` of `end_of_job`; "" for another reason."""
-    found = re.fullmatch(r"Slurm job (\d+(?:\+\d+)?) has ended", reason)
+    found = re.fullmatch(r"Slurm job (\d+) has ended", reason)
     return "" if found is None else found[1]
 
 
@@ -119,10 +119,3 @@ class SlurmJob:
 
     requests: dict[str, int] = field(default_factory=dict)
     """Numbers of GPUs that a step on a node must request, by node; empty where each step gets those of the job."""
-
-    components: dict[str, str] = field(default_factory=dict)
-    """Ids of the components of a heterogeneous job, such as 14+1, by node; empty for a job of one component."""
-
-    def id_of(self, node: str) -> str:
-        """Return the id of the job whose steps reach `node`: its component in a heterogeneous job."""
-        return self.components.get(node, self.id)

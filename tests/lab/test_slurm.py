@@ -140,19 +140,6 @@ def test_an_allocation_is_found_and_kept(slurm: Lab) -> None:
     must_be_clean(slurm)
 
 
-def test_one_line_of_a_job_script_starts_on_the_nodes_of_its_job(slurm: Lab) -> None:
-    line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *COMMAND, "--", "hostname"))
-    script = f"#!/bin/sh\nexport PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state\n{line} > /tmp/one-line 2>&1\n"
-    words = ("sbatch", "--parsable", "--wait", "--nodes=3", "--ntasks-per-node=1", "--output=/dev/null")
-    ended = slurm["n1"].run(*words, stdin=script.encode(), check=False)
-    written = next(text for node in slurm if (text := node.run("cat", "/tmp/one-line", check=False).stdout))
-    assert ended.ok, written
-    assert all(f":{rank} | n{rank + 1}" in written for rank in range(3)), written
-    assert "n[1-3]: clean" in written
-    wait_until(lambda: not jobs(slurm), "the job has ended")
-    must_be_clean(slurm)
-
-
 def script_of(options: tuple[str, ...], file: str) -> bytes:
     """A job script that becomes pylaunch, whose ranks save a checkpoint after SIGTERM; its output is in `file`."""
     rank = ("sh", "-c", SAVES.format(file="/tmp/checkpoint"))
@@ -181,8 +168,8 @@ def test_a_job_script_that_slurm_requeues_starts_again_and_continues_from_the_ch
 @pytest.mark.parametrize(
     ("options", "words", "hint"),
     [
-        (("--partition", "nope"), "Invalid partition name specified", "sinfo -s"),
-        (("--time", "999:00:00"), "PartitionTimeLimit", "time limits"),
+        (("--partition", "nope"), "Invalid partition name specified", "sinfo lists"),
+        (("--time", "999:00:00"), "PartitionTimeLimit", "sinfo -o"),
     ],
 )
 def test_a_request_that_slurm_refuses_has_its_words_and_a_hint(
@@ -213,24 +200,6 @@ def test_each_node_has_as_many_ranks_as_gpus_of_the_job_and_no_others(slurm: Lab
     started = slurm.pylaunch("start", *without, *COMMAND, "--", "sh", "-c", LOOK, timeout_s=DEADLINE_S)
     assert lines_of(started.stdout) == ["n1 0 0/1 of 1 sees"], started.stderr
     cancelled(slurm, holding)
-    must_be_clean(slurm)
-
-
-def test_components_of_a_heterogeneous_job_are_one_run(slurm: Lab, tmp_path: Path) -> None:
-    script = b"#!/bin/sh\nexec sleep 300\n"
-    parts = ("--nodelist=n1", "--gres=gpu:2", ":", "--nodelist=n2,n3")
-    slurm["n1"].run("sbatch", "--output=/dev/null", *parts, stdin=script)
-    ids = slurm["n1"].run("squeue", "--noheader", "--sort=i", "--format=%A").stdout.split()
-    wait_until(lambda: state(slurm, ids[0]).split() == ["RUNNING"] * 2, "both components run")
-    inside = {"SLURM_JOB_ID": ids[0], "SLURM_HET_SIZE": "2"}
-    inside |= {f"SLURM_JOB_ID_HET_GROUP_{number}": each for number, each in enumerate(ids)}
-    started = slurm.pylaunch("start", *COMMAND, "--", "sh", "-c", LOOK, env=inside, timeout_s=DEADLINE_S)
-    assert started.returncode == ExitCode.DONE, started.stderr
-    assert lines_of(started.stdout) == [
-        "n1 0 0/2 of 4 sees 0,1", "n1 1 1/2 of 4 sees 0,1", "n2 2 0/1 of 4 sees", "n3 3 0/1 of 4 sees all",
-    ]  # fmt: skip
-    assert "n[1-3]: clean" in started.stderr
-    cancelled(slurm, ids[0])
     must_be_clean(slurm)
 
 

@@ -4,9 +4,7 @@ import contextlib
 import os
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from threading import Event
 from typing import TypeVar
 
@@ -20,7 +18,7 @@ from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobRequest, JobState, 
 from pylaunch.runs.prepare.install import AgentArchive, build
 from pylaunch.store.files import job_files
 from pylaunch.transport import process
-from pylaunch.transport.slurm import commands, connector
+from pylaunch.transport.slurm import commands
 
 _WITH_INPUT = 'input=$1; shift; exec "$@" < "$input"'
 
@@ -59,51 +57,20 @@ ENDS_S = 15.0
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True)
-class JobNews:
-    """A line about a Slurm job, and the next step."""
-
-    line: str
-    hint: str = ""
-
-
-NEVER = {
-    "PartitionTimeLimit": "sinfo -o '%P %l' lists the time limits of the partitions",
-    "PartitionNodeLimit": "sinfo -o '%P %s %D' lists the limits and the numbers of nodes of the partitions",
-    "BadConstraints": "sinfo -o '%P %D %c %m %G' lists nodes, processors, memory and GRES of the partitions",
-    "InvalidAccount": "sacctmgr show associations user=$USER lists your accounts",
-    "InvalidQOS": "sacctmgr show qos format=name lists the QOS",
-    "AccountNotAllowed": "scontrol show partition shows which accounts may use it",
-    "QOSNotAllowed": "scontrol show partition shows which QOS may use it",
-    "DependencyNeverSatisfied": "omit the dependency",
-}
-"""Reasons of a job in the queue that waiting does not change, with a hint."""
-
-
-ENDING_HINTS = {
-    "TIMEOUT": "a longer --time, or start again from the last checkpoint",
-    "PREEMPTED": "a job script with --requeue starts again on its own: pylaunch help slurm",
-    "NODE_FAIL": "sinfo -R lists the nodes that are down, with the reason",
-    "OUT_OF_MEMORY": "more memory of each node: --sbatch-arg=--mem=SIZE, or --sbatch-arg=--mem=0 for all of it",
-    "DEADLINE": "a later --sbatch-arg=--deadline=TIME",
-}
-"""Next step after a state in which Slurm ends a job."""
-
-WAITING_HINTS = {
-    "JobHeldUser": "scontrol release {job} ends the hold",
-    "JobHeldAdmin": "an administrator holds it: ask who runs this cluster; Ctrl-C cancels it",
-    "PartitionDown": "sinfo -s lists the partitions that are up",
-    "PartitionInactive": "sinfo -s lists the partitions that are up",
-    "ReqNodeNotAvail": "sinfo -R lists the nodes that are down or drained, with the reason",
-}
-"""Next step for a reason of a job in the queue that does not end on its own."""
+NEVER = frozenset((
+    "PartitionTimeLimit", "PartitionNodeLimit", "BadConstraints", "InvalidAccount", "InvalidQOS", "AccountNotAllowed",
+    "QOSNotAllowed", "DependencyNeverSatisfied",
+))  # fmt: skip
+"""Reasons of a job in the queue that waiting does not change."""
 
 
 class _JobOverError(ClusterNotReadyError):
     """The job has ended in the queue."""
 
 
-EmitJob = Callable[[JobNews], None]
+EmitJob = Callable[[str], None]
+"""Takes a line about a job."""
+
 Pause = Callable[[float], object]
 wait = Event().wait
 
@@ -118,13 +85,10 @@ class Allocation:
 
     def start_agents(self) -> None:
         """Start an agent on each node of the job; the script of a submitted job does that itself."""
-        steps = defaultdict[tuple[str, int | None, str], list[str]](list)
-        for node in self.job.nodes:
-            gpus = self.job.requests.get(node.name)
-            # A step that requests its number of GPUs has one node.
-            steps[self.job.id_of(node.name), gpus, "" if gpus is None else node.name].append(node.name)
-        for (job, gpus, _), hosts in steps.items():
-            start_daemons(job, tuple(hosts), build(), gpus)
+        if together := tuple(node.name for node in self.job.nodes if node.name not in self.job.requests):
+            start_daemons(self.job.id, together, build(), None)
+        for name, gpus in self.job.requests.items():  # A step that requests its number of GPUs has one node.
+            start_daemons(self.job.id, (name,), build(), gpus)
 
     def end(self, *, is_good: bool) -> None:
         """End a job that pylaunch submitted, COMPLETED after a good run and FAILED after another. Return at its end."""
@@ -137,7 +101,7 @@ def allocate(request: JobRequest, emit: EmitJob, pause: Pause = wait) -> Allocat
     Raises ClusterNotReadyError with the words of sbatch, and for a job that ends in the queue.
     """
     job = commands.submit(request, job_script(build()))
-    emit(JobNews(f"Slurm job {job} submitted: {request.nodes} node{'s' * (request.nodes != 1)}"))
+    emit(f"Slurm job {job} submitted: {request.nodes} node{'s' * (request.nodes != 1)}")
     with _cancelled_on_error(job, emit):
         return _once_granted(job, emit, pause)
 
@@ -145,11 +109,8 @@ def allocate(request: JobRequest, emit: EmitJob, pause: Pause = wait) -> Allocat
 def _once_granted(job: str, emit: EmitJob, pause: Pause) -> Allocation:
     began = time.monotonic()
     state = _granted(job, emit, pause)
-    with ThreadPoolExecutor(1) as pool:
-        details = pool.submit(commands.job_details, job)
-        nodes = commands.nodes_of(state.nodes)
-    devices, requests = _devices(job, details.result(), nodes)
-    found = SlurmJob(job, nodes, devices, requests)
+    nodes = commands.nodes_of(state.nodes)
+    found = SlurmJob(job, nodes, *_devices(job, commands.job_details(job), nodes))
     emit(_granted_news(found, f" after {time.monotonic() - began:.1f} s"))
     return Allocation(found, cluster_of(found), emit)
 
@@ -163,67 +124,32 @@ def _cancelled_on_error(job: str, emit: EmitJob) -> Iterator[None]:
     except BaseException:
         try:
             commands.cancel(job)
-            emit(JobNews(f"Slurm job {job} cancelled"))
+            emit(f"Slurm job {job} cancelled")
         except ClusterNotReadyError as error:
             emit(_left(job, error.message))
         raise
 
 
-def _granted_news(job: SlurmJob, waited: str = "") -> JobNews:
-    return JobNews(f"Slurm job {job.id} has {fold(node.name for node in job.nodes)}{waited}")
+def _granted_news(job: SlurmJob, waited: str = "") -> str:
+    return f"Slurm job {job.id} has {fold(node.name for node in job.nodes)}{waited}"
 
 
-def _left(job: str, reason: str) -> JobNews:
-    return JobNews(f"note: Slurm does not answer ({reason}); job {job} was not ended: scancel {job}")
+def _left(job: str, reason: str) -> str:
+    return f"note: Slurm does not answer ({reason}); job {job} was not ended: scancel {job}"
 
 
-def allocation_here(jobs: Sequence[str], listed: Sequence[str], emit: EmitJob) -> Allocation:
-    """Return the nodes of the job in which this process runs: of its only component, or of all components in order.
-
-    `listed` are their nodes as the environment has them, which saves the wait for one answer of Slurm before another
-    request; Slurm's answer holds. Raises ClusterNotReadyError for a job that does not run.
-    """
-    nodes: list[SlurmNode] = []
-    devices: dict[str, tuple[int, ...]] = {}
-    requests: dict[str, int] = {}
-    component_of: dict[str, str] = {}
-    for job, (details, found) in zip(jobs, _described(jobs, listed), strict=True):
-        if shared := [node.name for node in found if node.name in component_of]:
-            raise ClusterNotReadyError(
-                f"{fold(shared)} is in two components of Slurm job {jobs[0]}, and a run has one agent on each node",
-                hint="components on different nodes: --exclusive in each of them",
-            )
-        nodes += found
-        seen, needed = _devices(job, details, found)
-        devices |= seen
-        requests |= needed
-        component_of |= {node.name: job for node in found}
-    granted = SlurmJob(
-        connector.leader(jobs[0]), tuple(nodes), devices, requests, component_of if len(jobs) > 1 else {}
-    )
+def allocation_here(job: str, emit: EmitJob) -> Allocation:
+    """Return the nodes of the job in which this process runs. Raises ClusterNotReadyError for one that does not run."""
+    details = commands.job_details(job)
+    if not details.state.is_granted:
+        raise ClusterNotReadyError(
+            f"SLURM_JOB_ID is {job}, and this Slurm job does not run ({details.state.state})",
+            hint="leave the shell of that allocation, or connect over SSH: --scheduler none",
+        )
+    nodes = commands.nodes_of(details.state.nodes)
+    granted = SlurmJob(job, nodes, *_devices(job, details, nodes))
     emit(_granted_news(granted))
     return Allocation(granted, cluster_of(granted), emit)
-
-
-def _described(jobs: Sequence[str], listed: Sequence[str]) -> list[tuple[JobDetails, tuple[SlurmNode, ...]]]:
-    """Return the details and the nodes of `jobs`: two questions at once where `listed` has the nodes.
-
-    Raises ClusterNotReadyError for a job that does not run.
-    """
-    with ThreadPoolExecutor(len(jobs) + len(listed)) as pool:
-        described = [pool.submit(commands.job_details, job) for job in jobs]
-        asked = {each: pool.submit(commands.nodes_of, each) for each in listed}
-        found = []
-        for job, future in zip(jobs, described, strict=True):
-            details = future.result()
-            if not details.state.is_granted:
-                raise ClusterNotReadyError(
-                    f"SLURM_JOB_ID is {jobs[0]}, and Slurm job {job} does not run ({details.state.state})",
-                    hint="leave the shell of that allocation, or connect over SSH: --scheduler none",
-                )
-            nodes = asked.get(details.state.nodes)
-            found.append((details, commands.nodes_of(details.state.nodes) if nodes is None else nodes.result()))
-        return found
 
 
 def _devices(
@@ -248,12 +174,11 @@ def _granted(job: str, emit: EmitJob, pause: Pause) -> JobState:
     return state
 
 
-def waiting_news(job: str, state: JobState) -> JobNews:
+def waiting_news(job: str, state: JobState) -> str:
     """Return the news of a job that waits in the queue, for another reason or with another estimate than before."""
     reason = f" ({state.reason})" if state.reason else ""
     starts = f", estimated start {state.starts.replace('T', ' ')}" if state.starts else ""
-    hint = WAITING_HINTS.get(state.reason.partition(",")[0], "").format(job=job)
-    return JobNews(f"Slurm job {job} is {state.state}{reason}{starts}", hint)
+    return f"Slurm job {job} is {state.state}{reason}{starts}"
 
 
 def _answers(ask: Callable[[], Answer], job: str, emit: EmitJob, pause: Pause) -> Iterator[Answer]:
@@ -269,7 +194,7 @@ def _answers(ask: Callable[[], Answer], job: str, emit: EmitJob, pause: Pause) -
             if silent_s >= SILENT_S:
                 raise
             if not silent_s:
-                emit(JobNews(f"note: Slurm does not answer ({error.message}); asking again about job {job}"))
+                emit(f"note: Slurm does not answer ({error.message}); asking again about job {job}")
             silent_s += poll_s
         else:
             silent_s = 0.0
@@ -289,7 +214,8 @@ def _check_hope(job: str, state: JobState) -> None:
         )
     if state.reason in NEVER:
         raise ClusterNotReadyError(
-            f"Slurm job {job} can never run as it is requested: {state.reason}", hint=NEVER[state.reason]
+            f"Slurm job {job} can never run as it is requested: {state.reason}",
+            hint="sinfo -o '%P %l %D %c %m %G' lists what the partitions have",
         )
 
 
@@ -311,13 +237,12 @@ def end_job(job: str, emit: EmitJob, *, is_good: bool, pause: Pause = wait) -> N
         emit(ended_news(job, state))
 
 
-def ended_news(job: str, state: JobState) -> JobNews:
+def ended_news(job: str, state: JobState) -> str:
     """Return the news after a job was ended; one that is not over has a node that does not answer."""
     if state.is_over:
-        how = "" if state.state == UNKNOWN else f": {state.state}"
-        return JobNews(f"Slurm job {job} ended{how}", ENDING_HINTS.get(state.state, ""))
+        return f"Slurm job {job} ended" + ("" if state.state == UNKNOWN else f": {state.state}")
     where = f" on {state.nodes}" if state.nodes else ""
-    return JobNews(f"note: Slurm job {job} was cancelled and is still {state.state}{where}: a node does not answer")
+    return f"note: Slurm job {job} was cancelled and is still {state.state}{where}: a node does not answer"
 
 
 def end_submitted(job: str, emit: EmitJob, *, is_good: bool = False) -> None:
@@ -346,7 +271,7 @@ def cluster_of(job: SlurmJob) -> Cluster:
     return Cluster(
         tuple(
             Host(
-                node.name, node.address, Connection.SLURM, slurm_job=job.id_of(node.name),
+                node.name, node.address, Connection.SLURM, slurm_job=job.id,
                 slurm_gpus=job.requests.get(node.name), devices=job.devices.get(node.name, ()),
                 withholds_devices=node.has_gpus and node.name in job.devices, python=python,
             )

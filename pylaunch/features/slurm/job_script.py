@@ -55,7 +55,7 @@ def job_script(archive: AgentArchive) -> str:
 
 def daemon_argv(job: str, hosts: tuple[str, ...], archive: AgentArchive, gpus: int | None = None) -> Argv:
     """Return the command line that starts `archive`, its stdin, on `hosts` of `job` with `gpus`."""
-    return connector.step(job, hosts, (*_daemon(archive, IDLE_HERE_S), connector.leader(job)), gpus=gpus)
+    return connector.step(job, hosts, (*_daemon(archive, IDLE_HERE_S), job), gpus=gpus)
 
 
 def _daemon(archive: AgentArchive, idle_s: int) -> Argv:

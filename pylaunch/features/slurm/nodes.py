@@ -10,9 +10,8 @@ from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.features import judge_settings
 from pylaunch.features.slurm import flags as scheduler
-from pylaunch.features.slurm.allocation import Allocation, JobNews, allocate, allocation_here, end_submitted
-from pylaunch.features.slurm.flags import JOB_ID, SchedulerFlags
-from pylaunch.features.slurm.job_here import JobHere, SlurmSource
+from pylaunch.features.slurm.allocation import Allocation, allocate, allocation_here, end_submitted
+from pylaunch.features.slurm.flags import JOB_ID, NodeSource, SchedulerFlags
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.cluster import limited
 from pylaunch.inventory.load import source_of
@@ -23,29 +22,27 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import quoted
 from pylaunch.runs.planned import PlannedRun, plan_start
-from pylaunch.terminal import console, hints
+from pylaunch.terminal import console
 from pylaunch.terminal.doors import NodesWanted, StartNodes
 
 
-def _show(news: JobNews) -> None:
-    console.say(news.line)
-    if news.hint:
-        hints.say(news.hint)
+def _show(news: str) -> None:
+    console.say(news)
 
 
 @contextlib.contextmanager
-def nodes_of_start(source: SlurmSource, wanted: NodesWanted, job: JobSpec) -> Iterator[StartNodes]:
+def nodes_of_start(kind: NodeSource, flags: SchedulerFlags, wanted: NodesWanted, job: JobSpec) -> Iterator[StartNodes]:
     """Provide the nodes for this block, which plans; an exception in it ends a job that was submitted.
 
     Raises UsageError for an inventory with hosts outside of the Slurm job, and before it submits one for a `job` that
     cannot be planned on any nodes.
     """
-    if source.asked is not None:
-        yield StartNodes(_here(source.asked.result(), source.flags, wanted))
+    if kind is NodeSource.HERE:
+        yield StartNodes(_here(flags, wanted))
         return
     if wanted.limit is not None:
         raise UsageError(f"--limit {wanted.limit}: Slurm chooses the nodes", hint="--sbatch-arg=--nodelist=n1,n2")
-    asked = scheduler.request(source.flags, source.settings, wanted.nodes, wanted.spares)
+    asked = scheduler.request(flags, wanted.nodes, wanted.spares)
     if wanted.dry_run:
         words = quoted(("sbatch", f"--nodes={asked.nodes}", *asked.options))
         console.say(f"with --dry-run no job is submitted; its options: {words}")
@@ -96,12 +93,15 @@ def _check_size(wanted: NodesWanted, allocation: Allocation) -> None:
         )
 
 
-def _here(here: JobHere, flags: SchedulerFlags, wanted: NodesWanted) -> Cluster:
-    """Return the nodes of the job in which pylaunch runs, as far as an inventory or a limit selects them."""
-    for event in here.events:
-        _show(event)
-    allocation = replace(here.allocation, emit=_show)
+def _here(flags: SchedulerFlags, wanted: NodesWanted) -> Cluster:
+    """Return the nodes of the job in which pylaunch runs, as far as an inventory or a limit selects them.
+
+    Their agents start, and end on their own without a run.
+    """
+    allocation = allocation_here(os.environ[JOB_ID], _show)
     _check_size(wanted, allocation)
+    if not wanted.dry_run:
+        allocation.start_agents()
     is_named = wanted.inventory is not None or flags.scheduler == scheduler.SLURM
     named = wanted.inventory if is_named else source_of(None)
     without = f"--scheduler {scheduler.SLURM} without -i"
@@ -114,7 +114,7 @@ def hosts_of_job(inventory: Path | None, limit: str | None) -> Cluster:
 
     As for a start, hosts of an inventory must be in the job. Raises UsageError for hosts and devices that are not.
     """
-    allocation = allocation_here(scheduler.jobs_here(os.environ), scheduler.nodes_here(os.environ), _show)
+    allocation = allocation_here(os.environ[JOB_ID], _show)
     named = inventory if inventory is not None else source_of(None)
     without = "-i " + quoted((f"{','.join(allocation.cluster.names)},",))
     return _selected(allocation, named, limit, (without, f"env -u {JOB_ID} pylaunch …"))

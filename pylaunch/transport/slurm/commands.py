@@ -19,9 +19,8 @@ from pylaunch.transport.process import Completed, ProgramNotFoundError
 from pylaunch.transport.slurm import connector
 from pylaunch.transport.slurm.connector import explained, own_words
 
-STATE_FORMAT = "%A|%T|%r|%S|%N|%i"
-"""Fields of squeue: id, state, reason, estimated start, nodes, and the id as people write it: 14+1 for a component of a
-heterogeneous job, 14_1 for an element of an array."""
+STATE_FORMAT = "%A|%T|%r|%S|%N"
+"""Fields of squeue: id, state, reason, estimated start, nodes."""
 
 _SUBMITTED = re.compile(r"(\d+)(?:;\S+)?")
 _CANCELLED_BY = re.compile(r"\|CANCELLED by (\d+)")
@@ -43,16 +42,15 @@ def submitted_job(output: str) -> str | None:
 
 
 def states_in(output: str) -> dict[str, JobState]:
-    """Return the states of all jobs in the output of squeue with STATE_FORMAT, by both of their ids."""
+    """Return the states of all jobs in the output of squeue with STATE_FORMAT, by id."""
     found: dict[str, JobState] = {}
     for line in output.splitlines():
         job, _, rest = line.strip().partition("|")
         fields = rest.split("|")
-        if len(fields) == 5 and job.isdecimal():
-            state, reason, starts, nodes, written = fields
+        if len(fields) == 4 and job.isdecimal():
+            state, reason, starts, nodes = fields
             is_waiting = state == "PENDING" and starts not in _NO_ESTIMATE
-            known = JobState(state, "" if reason == "None" else reason, starts if is_waiting else "", nodes)
-            found |= {job: known, written: known}
+            found[job] = JobState(state, "" if reason == "None" else reason, starts if is_waiting else "", nodes)
     return found
 
 
@@ -71,22 +69,14 @@ def canceller(output: str, job: str) -> str:
 
 
 def details_in(output: str, job: str) -> JobDetails:
-    """Return `job`, or its component 14+1, in the output of `scontrol --oneliner --details show job`."""
-    line, values = _of_job(output, job)
-    state = JobState(values.get("JobState", UNKNOWN), nodes=values.get("NodeList", "").removeprefix("(null)"))
-    return JobDetails(state, gpus_of_nodes(line), shares_gpus(line))
-
-
-def _of_job(output: str, job: str) -> tuple[str, Mapping[str, str]]:
-    """Return the line of `job`, or of its component 14+1, and its values; nothing where it is not listed.
+    """Return `job` in the output of `scontrol --oneliner --details show job`.
 
     Slurm lists all elements of an array for the id of its last one, which is that of the array, too.
     """
-    for line in output.splitlines():
-        values = _values(line)
-        if job in (values.get("JobId"), f"{values.get('HetJobId')}+{values.get('HetJobOffset')}"):
-            return line, values
-    return "", {}
+    line = next((line for line in output.splitlines() if _values(line).get("JobId") == job), "")
+    values = _values(line)
+    state = JobState(values.get("JobState", UNKNOWN), nodes=values.get("NodeList", "").removeprefix("(null)"))
+    return JobDetails(state, gpus_of_nodes(line), shares_gpus(line))
 
 
 def nodes_in(output: str) -> tuple[SlurmNode, ...]:
@@ -145,21 +135,6 @@ _GONE = re.compile(r"Invalid job id")
 _EXPORTED = "PATH,HOME,USER,LOGNAME,LANG"
 """The environment of the job. Ranks get theirs from pylaunch, and secrets of this shell stay out of Slurm."""
 
-_HINTS = (
-    (re.compile(r"partition", re.IGNORECASE), "sinfo -s lists the partitions"),
-    (re.compile(r"\bqos\b", re.IGNORECASE), "sacctmgr show qos format=name lists the QOS"),
-    (re.compile(r"account", re.IGNORECASE), "sacctmgr show associations user=$USER lists your accounts"),
-    (re.compile(r"--time\b"), "minutes, or hours:minutes:seconds: --time 90, --time 4:00:00, --time 2-00:00:00"),
-    (re.compile(r"time limit", re.IGNORECASE), "sinfo -o '%P %l' lists the time limits of the partitions"),
-    (re.compile(r"feature|constraint", re.IGNORECASE), "sinfo -o '%N %f' lists the features of the nodes"),
-    (re.compile(r"gres|generic resource", re.IGNORECASE), "sinfo -o '%N %G' lists the generic resources of the nodes"),
-    (
-        re.compile(r"node configuration|node count|more processors", re.IGNORECASE),
-        "sinfo -o '%P %D %c %m %G' lists nodes, processors, memory and GRES of the partitions",
-    ),
-    (re.compile(r"nrecognized option|option requires|ambiguous", re.IGNORECASE), "sbatch --help lists the options"),
-)
-
 
 class SlurmAbsentError(UsageError):
     """The commands of Slurm are not installed here."""
@@ -175,16 +150,17 @@ def submit(request: JobRequest, script: str) -> str:
     """Submit `script` and return the id of its job. Raises ClusterNotReadyError with the words of sbatch."""
     options = (
         "--parsable", f"--nodes={request.nodes}", "--ntasks-per-node=1", f"--job-name={request.name}", "--no-kill",
-        "--no-requeue", "--chdir=/", "--output=/dev/null",
-        f"--export={_EXPORTED}",
+        "--chdir=/", "--output=/dev/null", f"--export={_EXPORTED}",
     )  # fmt: skip
-    ended = _run(("sbatch", *options, *request.options), stdin=script.encode())
+    # Slurm would start the agents of a requeued job again, and no controller with them.
+    ended = _run(("sbatch", *options, *request.options, "--no-requeue"), stdin=script.encode())
     job = submitted_job(ended.stdout) if ended.ok else None
     if job is None:
-        words = own_words(ended.stderr or ended.stdout)
-        hint = next((hint for pattern, hint in _HINTS if pattern.search(words)), None)
+        hint = "sinfo lists the partitions, sbatch --help the options"
         raise ClusterNotReadyError(
-            f"sbatch refused the job: {words}", evidence=_lines(ended), hint=explained(ended.stderr, hint).hint
+            f"sbatch refused the job: {own_words(ended.stderr or ended.stdout)}",
+            evidence=_lines(ended),
+            hint=explained(ended.stderr, hint).hint,
         )
     return job
 
@@ -195,7 +171,7 @@ def job_state(job: str) -> JobState:
 
 
 def job_states(jobs: Sequence[str]) -> dict[str, JobState]:
-    """Return the states of `jobs`, and of further components of one that is heterogeneous, by id.
+    """Return the states of `jobs` by id.
 
     Jobs that Slurm has forgotten are missing. Raises ClusterNotReadyError.
     """
@@ -226,7 +202,7 @@ def nodes_of(listed: str) -> tuple[SlurmNode, ...]:
 
 
 def job_details(job: str) -> JobDetails:
-    """Return `job`, or its component 14+1, with its nodes and GPUs; UNKNOWN for one that Slurm has forgotten.
+    """Return `job` with its nodes and GPUs; UNKNOWN for one that Slurm has forgotten.
 
     Raises ClusterNotReadyError.
     """

@@ -47,15 +47,16 @@ def step(
     `gpus` are those of all hosts together; None requests those of the job. The exit status is the highest of all hosts.
     """
     names = tuple(hosts)
-    component = job.partition("+")[2]
-    where = (f"--nodelist={','.join(names)}", *((f"--het-group={component}",) if component else ()))
     some = () if gpus is None else (f"--gpus={gpus}" if gpus else "--gres=none",)
-    return (*without_inputs(environment), "srun", *where, *_words(leader(job), str(len(names))), *some, "--", *words)
-
-
-def leader(job: str) -> str:
-    """Return the id of the first component of `job`: the one that steps and their agents know it by."""
-    return job.partition("+")[0]
+    return (
+        *without_inputs(environment),
+        "srun",
+        f"--nodelist={','.join(names)}",
+        *_words(job, str(len(names))),
+        *some,
+        "--",
+        *words,
+    )
 
 
 def step_of_script(job: str, nodes: str, overlap: str) -> str:

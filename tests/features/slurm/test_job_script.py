@@ -1,12 +1,8 @@
-"""Script of the Slurm job that pylaunch submits, steps in jobs of others, and lines about jobs."""
+"""Script of the Slurm job that pylaunch submits, and steps in jobs of others."""
 
 import base64
 
-import pytest
-
-from pylaunch.features.slurm.allocation import ENDING_HINTS, WAITING_HINTS, JobNews, ended_news, waiting_news
 from pylaunch.features.slurm.job_script import daemon_argv, job_script
-from pylaunch.model.slurm_job import UNKNOWN, JobState
 from pylaunch.runs.prepare.install import AgentArchive
 
 ARCHIVE = AgentArchive(b"PK" + bytes(range(256)) * 3, "0123456789abcdef")
@@ -36,26 +32,6 @@ def test_the_step_in_a_job_of_somebody_else_names_its_nodes() -> None:
     assert words[-3:] == (ARCHIVE.version, "15", "7")
 
 
-def test_the_step_of_a_component_is_one_of_its_job() -> None:
-    words = daemon_argv("7+1", ("n3",), ARCHIVE, 2)
-    assert {"--jobid=7", "--het-group=1", "--gpus=2", "--nodelist=n3"} <= {*words}
-    assert words[-3:] == (ARCHIVE.version, "15", "7")
+def test_a_step_requests_its_number_of_gpus() -> None:
+    assert {"--jobid=7", "--gpus=2", "--nodelist=n3"} <= {*daemon_argv("7", ("n3",), ARCHIVE, 2)}
     assert "--gres=none" in daemon_argv("7", ("n3",), ARCHIVE, 0)
-
-
-@pytest.mark.parametrize("state", [*ENDING_HINTS, UNKNOWN])
-def test_the_end_of_a_job_by_slurm_has_a_next_step(state: str) -> None:
-    shown = "Slurm job 7 ended" + ("" if state == UNKNOWN else f": {state}")
-    assert ended_news("7", JobState(state)) == JobNews(shown, ENDING_HINTS.get(state, ""))
-
-
-@pytest.mark.parametrize(
-    ("reason", "hint"),
-    [
-        ("JobHeldUser", "scontrol release 7 ends the hold"),
-        ("ReqNodeNotAvail, UnavailableNodes:n2", WAITING_HINTS["ReqNodeNotAvail"]),
-    ],
-)
-def test_a_job_that_does_not_leave_the_queue_on_its_own_has_a_next_step(reason: str, hint: str) -> None:
-    news = waiting_news("7", JobState("PENDING", reason))
-    assert news == JobNews(f"Slurm job 7 is PENDING ({reason})", hint)
