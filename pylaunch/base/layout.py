@@ -20,8 +20,7 @@
     ranks/<rank>.step        last step that a rank has marked
     ranks/<rank>.sock        a Python rank answers the agent here
     ranks/<rank>.stacks      stacks by faulthandler; locked by the process that answers
-    ranks/<rank>.*.<number>  both, of further Python processes of the rank
-    ranks/nccl-trace-<rank>  collectives that torch wrote when NCCL timed out
+      ranks/nccl-trace-<rank>  collectives that torch wrote when NCCL timed out
     hostfile                 nodes of the run, one line `address slots=ranks` each
     launcher/                files of the launcher during the run
     short                    link to a directory in /tmp for the sockets of ranks, which ends with the run

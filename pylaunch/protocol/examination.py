@@ -21,7 +21,6 @@ MOST_FRAMES = 4096
 """Different places in the code of one rank."""
 
 MOST_CHILDREN = 16
-MOST_CHILD_THREADS = 8
 MOST_WAITS = 8
 LONGEST_TEXT = 300
 """Characters of a name, a path or a note."""
@@ -108,12 +107,6 @@ class ChildProcess:
     waits: tuple[str, ...] = ()
     """System calls of its threads, each once; "running" or "unknown" for threads in none."""
 
-    threads: tuple[ThreadStack, ...] = ()
-    """From py-spy, where it is installed."""
-
-    note: str = ""
-    """Reason why py-spy shows no stacks."""
-
     @property
     def is_stopped(self) -> bool:
         """True if a signal or a debugger stopped it."""
@@ -147,7 +140,7 @@ class RankView:
     """Processor time of its process and the children it has, in seconds."""
 
     source: str
-    """Origin of the stacks: "helper" (the rank's helper thread), "signal" (faulthandler), "py-spy" or "" (none)."""
+    """Origin of the stacks: "helper" (the rank's helper thread), "signal" (faulthandler) or "" (none)."""
 
     note: str = ""
     """Reason why stacks or collectives are missing: "not a Python program", "no answer in 0.5 s"."""
@@ -188,13 +181,13 @@ class RankView:
     """`Examine.serial`, or UNASKED."""
 
     is_other_rank: bool = False
-    """torch has another rank or world size there than the run: the script, or a launcher in the rank, set it."""
+    """torch has another rank or world size there than the run: the script set it."""
 
     handles: str = ""
     """Exception that its main thread handles, or that waits for a `finally`: "ValueError: bad batch (train.py:9)"."""
 
 
-SOURCES = ("helper", "signal", "py-spy", "")
+SOURCES = ("helper", "signal", "")
 
 
 @dataclass(frozen=True)

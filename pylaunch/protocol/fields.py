@@ -11,7 +11,6 @@ from typing import Any, Mapping, TypeVar
 
 from pylaunch.base.dataclass import MISSING, fields
 from pylaunch.protocol.examination import (
-    MOST_CHILD_THREADS,
     MOST_CHILDREN,
     MOST_COLLECTIVES,
     MOST_GROUP_RANKS,
@@ -38,7 +37,7 @@ MOST = {
     "HostEvidence.missing": MOST_FACTS,
     "RankView.threads": MOST_THREADS, "RankView.groups": MOST_GROUPS,
     "RankView.collectives": -MOST_COLLECTIVES,
-    "RankView.children": MOST_CHILDREN, "ChildProcess.threads": MOST_CHILD_THREADS,
+    "RankView.children": MOST_CHILDREN,
     "ChildProcess.waits": MOST_WAITS, "ThreadStack.frames": MOST_STACK_FRAMES,
     "ProcessGroup.ranks": MOST_GROUP_RANKS, "Collective.call_site": MOST_SITE_FRAMES,
     "Collective.input_sizes": MOST_TENSORS, "Collective.output_sizes": MOST_TENSORS,

@@ -91,21 +91,16 @@ class ChildGroup:
 
     name: str
     waits: tuple[str, ...]
-    note: str
-    stack: tuple[Frame, ...]
-    """Stack of the main thread; () if py-spy did not read it."""
-
     pids: tuple[tuple[int, int], ...]
     """Rank and process id of each."""
 
 
 def child_groups(group: StackGroup) -> list[ChildGroup]:
     """Return the listed children of the ranks in `group`, those that do the same once, the smallest group first."""
-    found: dict[tuple[str, tuple[str, ...], str, tuple[Frame, ...]], list[tuple[int, int]]] = {}
+    found: dict[tuple[str, tuple[str, ...]], list[tuple[int, int]]] = {}
     for view in group.views:
         for child in view.children:
-            stack = next((thread.frames for thread in child.threads if thread.is_main), ())
-            found.setdefault((child.name, child.waits, child.note, stack), []).append((view.rank, child.pid))
+            found.setdefault((child.name, child.waits), []).append((view.rank, child.pid))
     return sorted((ChildGroup(*key, tuple(pids)) for key, pids in found.items()), key=lambda each: len(each.pids))
 
 

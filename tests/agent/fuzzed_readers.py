@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import py_spy, rank_answer, rank_report
+from pylaunch.agent.evidence import rank_answer, rank_report
 from pylaunch.agent.logs import log_files
 from pylaunch.agent.logs.tail import NOTHING_SECRET
 from pylaunch.agent.run import shipped_code
@@ -47,9 +47,6 @@ ANSWER = {
     "collectives": [["0", 1, "all_reduce", [[2]], [[2]], ["Float"], False, False, 1.0, [0]]], "note": "",
     "handles": "", "place": ["0", "3"],
 }  # fmt: skip
-SPY = [
-    {"os_thread_id": 7, "thread_name": "MainThread", "frames": [{"name": "f", "filename": "a.py", "line": 3}]},
-]  # fmt: skip
 ERROR = {"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": '  File "a.py", line 3, in f\n'}}}
 MANIFEST = json.dumps({"files": [["a/b.py", 420, 1, "0" * 64]], "links": [["a/c", "b.py"]]}).encode()
 FAULT = b'Current thread 0x00007f (most recent call first):\n  File "a.py", line 3 in f\n'
@@ -81,7 +78,6 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
             lambda content: rank_answer.stacks_of_faulthandler(content.decode("utf-8", "replace")), (ValueError,),
             FAULT,
         ),
-        "rank.py_spy": (lambda content: py_spy.decoded(content, 7), (ValueError,), json.dumps(SPY).encode()),
         "rank.error": (
             written("ranks/0.error.json", directory, lambda: rank_report.error(directory, 0, NOTHING_SECRET)), (),
             json.dumps(ERROR).encode(),

@@ -167,36 +167,6 @@ def test_the_sitecustomize_of_the_user_runs_as_before(node: Node, tmp_path: Path
     assert views(controller)[0].source == "helper"
 
 
-LAUNCHER = "import subprocess, sys\nsubprocess.call([sys.executable, 'train.py'])\n"
-HELPER = "import subprocess, sys\nhelper = subprocess.Popen([sys.executable, 'train.py'], stdout=subprocess.PIPE)\n"
-HELPER += "import time\ndef work(): time.sleep(600)\nhelper.stdout.readline()\n" + UP + "work()"
-
-
-@pytest.mark.parametrize(
-    ("first", "child", "functions"),
-    [
-        (LAUNCHER, "train: sleeps", ["train", "<module>"]),
-        (LAUNCHER, "train: holds the GIL", ["train", "<module>"]),
-        (HELPER, "train: sleeps", ["work", "<module>"]),
-    ],
-    ids=["launcher", "launcher of a process that holds the GIL", "helper"],
-)
-def test_of_several_python_processes_the_one_that_trains_answers(
-    node: Node, tmp_path: Path, first: str, child: str, functions: list[str]
-) -> None:
-    does = "time.sleep(600)" if child.endswith("sleeps") else "sum(itertools.repeat(0))"
-    program(tmp_path, f"import itertools, time\ndef train(): {does}\n{UP}train()")
-    controller = node.up(task(tmp_path, program(tmp_path, first, "first.py")))
-
-    def shown() -> list[protocol.RankView]:
-        view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=2.0)[0]
-        return [view] if (view.source, stack(view)) == (source, functions) else []
-
-    source = "signal" if child.endswith("GIL") else "helper"
-    (view,) = wait_until(shown, f"a view of {functions}")
-    assert (view.pid == controller.pid(0)) == (first is HELPER)
-
-
 TAKES_SOCKET = """
 import os, socket
 path = os.environ["PYLAUNCH_RANK_SOCKET"]

@@ -2,9 +2,7 @@
 
 Each rank is asked in up to three ways, until one answers: the helper thread in the rank (`in_rank/questions.py`), for
 half of the time; then a signal of faulthandler, only to the process that listens and only if it has a handler for it;
-and /proc, which always answers. A rank that is stopped is not waited for; one without a helper is read by py-spy, where
-it is installed. Of a rank with several Python processes (a launcher and what it starts), each is asked and the one that
-trains is shown. A view lists the children of that process, with their stacks by py-spy if a person requested it.
+and /proc, which always answers, also for the children of the rank. A rank that is stopped is not waited for.
 """
 
 from __future__ import annotations
@@ -14,12 +12,11 @@ import os
 import socket
 import time
 from functools import partial
-from typing import Callable, Iterable, List, Mapping, Optional, Sequence, TypeVar
+from typing import Callable, Iterable, List, Mapping, Optional
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import py_spy, rank_report, rank_states
+from pylaunch.agent.evidence import rank_report, rank_states
 from pylaunch.agent.evidence.node_facts import NodeFacts
-from pylaunch.agent.evidence.py_spy import ChildStacks
 from pylaunch.agent.evidence.rank_answer import (
     MOST_BYTES,
     RankAnswer,
@@ -36,13 +33,8 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol.examination import RankView
 
-T = TypeVar("T")
-
 LOOK_S = 0.02
 """Between two looks at the file that faulthandler writes."""
-
-MOST_DUMPS = 16
-"""Children of all ranks that py-spy reads for one request."""
 
 LARGEST_VIEW = protocol.MAX_LINE - (64 << 10)
 PROGRESS = "progress"
@@ -53,7 +45,7 @@ MOST_STACKS = 128 << 10
 
 NO_HELPER = "Python was started with -I, -E or -S, or with another PYTHONPATH"
 NO_THREAD = "the run was started with --no-rank-thread"
-OTHER_RANK = "no collectives: the script, or a launcher in the rank, gave torch another rank or world size"
+OTHER_RANK = "no collectives: the script gave torch another rank or world size"
 NOT_PYTHON = "no stacks: not a Python program"
 _NOTHING = RankAnswer([], [], [])
 
@@ -66,11 +58,6 @@ class ExaminedRun:
     directory: RunDirectory
     streams: Mapping[str, str]
     mask: Mask
-    name: str
-    root: str
-    py_spy: str | None
-    """Path of py-spy on this node."""
-
     no_helper: str
     """Reason why a Python rank has no helper."""
 
@@ -82,14 +69,11 @@ class ExaminedRun:
 
 
 class RankQuestion:
-    """One process of a rank that is asked. `answer` is set when it is done."""
+    """One rank that is asked. `answer` is set when it is done."""
 
-    def __init__(self, pid: int, rank: int, number: int, stacks: str, mask: Mask) -> None:
+    def __init__(self, pid: int, rank: int, stacks: str, mask: Mask) -> None:
         self.pid = pid
         self.rank = rank
-        self.number = number
-        """Place of its socket among those of the rank."""
-
         self.answering: int | None = None
         """Process that listens for the rank."""
 
@@ -97,11 +81,9 @@ class RankQuestion:
         self.source = ""
         self.note = ""
         self.connection: socket.socket | None = None
-        self.dump: py_spy.StackDump | None = None
         self._stacks = stacks
         self._mask = mask
         self._received = b""
-        self._no_helper = ""
         self._written_before: int | None = None
         self._has_blocked = False
         """The main thread blocked the signal of faulthandler before it was sent."""
@@ -109,7 +91,7 @@ class RankQuestion:
         self._size = 0
 
     def ask(self, path: str, words: str, run: ExaminedRun) -> None:
-        """Send the question to the helper of the rank, if it has one; without one, start py-spy if the run has it."""
+        """Send the question to the helper of the rank, if it has one."""
         if rank_states.state(self.pid) in tuple(rank_states.STOPPED):
             self.finish("no stacks: the rank is stopped (SIGSTOP, or a debugger)")
             return
@@ -119,11 +101,8 @@ class RankQuestion:
             self.answering = self._listening()
             return
         except OSError:
-            shown = rank_states.view(self.pid).pid
-            if not rank_states.is_python(shown):
-                self.finish(NOT_PYTHON)
-            elif self.number or run.py_spy is None or words == PROGRESS or not self._spy(run, run.py_spy, shown):
-                self.finish(f"no stacks: {run.no_helper}")
+            is_python = rank_states.is_python(rank_states.view(self.pid).pid)
+            self.finish(f"no stacks: {run.no_helper}" if is_python else NOT_PYTHON)
             return
         self.connection = connection
         listening, _ = local_socket.peer(connection)
@@ -138,23 +117,6 @@ class RankQuestion:
         """Return the process whose faulthandler writes to the file of this question."""
         stacks, family = os.path.realpath(self._stacks), rank_states.family(self.pid)
         return next((pid for pid in family if stacks in (processes.open_files(pid) or ())), None)
-
-    def _spy(self, run: ExaminedRun, executable: str, pid: int) -> bool:
-        """Start py-spy on a process that carries the mark of the run. Return False if that is not possible."""
-        self.dump = py_spy.of_run(executable, pid, run.name, run.root)
-        self.answering, self._no_helper = (None, "") if self.dump is None else (pid, run.no_helper)
-        return self.dump is not None
-
-    def receive_dump(self) -> None:
-        """Read from py-spy."""
-        assert self.dump is not None
-        if self.dump.has_ended():
-            try:
-                self.answer = self.dump.answer(self._mask.hide(self.dump.text))
-            except ValueError as error:
-                self.finish(f"no stacks: {self._no_helper}; py-spy cannot read it: {error}")
-            else:
-                self.source, self.note = "py-spy", f"no collectives: {self._no_helper}"
 
     def receive(self) -> None:
         """Read from the helper."""
@@ -177,7 +139,7 @@ class RankQuestion:
 
     def signal(self) -> None:
         """Let faulthandler write the stacks of a rank whose helper is silent; the helper may still answer."""
-        if self.dump is not None or self.answering is None or not rank_states.catches(self.answering, SIGNUM):
+        if self.answering is None or not rank_states.catches(self.answering, SIGNUM):
             return
         self._has_blocked = rank_states.blocks(self.answering, SIGNUM)
         self._written_before = self._size = rank_files.size(self._stacks)
@@ -219,14 +181,7 @@ class Examination:
         self._request = request
         self._questions: list[RankQuestion] = []
         self._watched: set[RankQuestion] = set()
-        self._answered: dict[int, list[RankQuestion]] = {}
-        """Done, of ranks of which another process has not answered yet."""
-
         self._moved: dict[int, int] = {}
-        self._with_children: list[ChildStacks] = []
-        """Views of ranks whose children are read by py-spy."""
-
-        self._dumps_left = MOST_DUMPS
         self._signal_at = 0.0
         self._ends_at = 0.0
         self._has_signalled = False
@@ -239,24 +194,17 @@ class Examination:
             self._moved = rank_states.moved_bytes(pids)
         words = PROGRESS if self._request.progress else "sites" if self._request.call_sites else "collectives"
         for rank, pid in sorted(pids.items()):
-            for number, end in enumerate(rank_report.ENDS):
-                path = self._run.directory.of_rank(rank, rank_report.SOCKET + end)
-                if end and not os.path.lexists(path):
-                    continue
-                stacks = self._run.directory.of_rank(rank, rank_report.STACKS + end)
-                question = RankQuestion(pid, rank, number, stacks, self._run.mask)
-                self._questions.append(question)
-                question.ask(path, words, self._run)
-                if question.dump is not None:
-                    self._run.loop.watch(question.dump.descriptor, partial(self._receive_dump, question))
-                elif question.answer is None and question.connection is not None:
-                    self._watched.add(question)
-                    self._run.loop.watch(question.connection, partial(self._receive, question))
+            question = RankQuestion(pid, rank, self._run.directory.of_rank(rank, rank_report.STACKS), self._run.mask)
+            self._questions.append(question)
+            question.ask(self._run.directory.of_rank(rank, rank_report.SOCKET), words, self._run)
+            if question.answer is None and question.connection is not None:
+                self._watched.add(question)
+                self._run.loop.watch(question.connection, partial(self._receive, question))
         self._collect()
 
     @property
     def is_done(self) -> bool:
-        return not self._questions and not self._with_children
+        return not self._questions
 
     def next_deadline(self) -> float:
         """Return the time at which `advance` must be called even if nothing happens."""
@@ -282,15 +230,6 @@ class Examination:
         for question in self._questions:
             question.finish(f"no stacks: no answer in {self._request.within_s:g} s")
         self._collect()
-        for each in self._with_children:
-            each.give_up(f"no answer of py-spy in {self._request.within_s:g} s")
-            for pid in [*each.dumps]:
-                self._close(each, pid)
-        self._collect_children()
-
-    def _receive_dump(self, question: RankQuestion) -> None:
-        question.receive_dump()
-        self._collect()
 
     def _receive(self, question: RankQuestion) -> None:
         question.receive()
@@ -303,51 +242,15 @@ class Examination:
                 self._run.loop.forget(question.connection)
             if question.connection is not None:
                 question.connection.close()
-            if question.dump is not None:
-                self._run.loop.forget(question.dump.descriptor)
-                question.dump.close()
-            self._answered.setdefault(question.rank, []).append(question)
-        waiting = {question.rank for question in self._questions}
-        for rank in [each for each in self._answered if each not in waiting]:
-            self._add(self._view(self._answered.pop(rank)))
+            self.views.append(fitting(self._view(question)))
 
-    def _add(self, view: RankView) -> None:
-        """Add a view, after the stacks of the rank's children if a person requested it."""
-        each = ChildStacks(view, self._run.name, self._run.root, self._run.mask)
-        request = self._request
-        if self._run.py_spy is not None and not (
-            request.progress or request.node or request.serial == protocol.UNASKED
-        ):
-            each.begin(self._run.py_spy, self._dumps_left)
-        self._dumps_left -= len(each.dumps)
-        for pid, dump in each.dumps.items():
-            self._run.loop.watch(dump.descriptor, partial(self._receive_child, each, pid))
-        self._with_children.append(each)
-        self._collect_children()
-
-    def _receive_child(self, each: ChildStacks, pid: int) -> None:
-        if each.receive(pid):
-            self._close(each, pid)
-            self._collect_children()
-
-    def _close(self, each: ChildStacks, pid: int) -> None:
-        dump = each.dumps.pop(pid)
-        self._run.loop.forget(dump.descriptor)
-        dump.close()
-
-    def _collect_children(self) -> None:
-        self.views += [fitting(each.view) for each in self._with_children if not each.dumps]
-        self._with_children = [each for each in self._with_children if each.dumps]
-
-    def _view(self, questions: Sequence[RankQuestion]) -> RankView:
-        question = shown(questions)
+    def _view(self, question: RankQuestion) -> RankView:
         answer = question.answer or _NOTHING
         process = rank_states.view(question.pid, question.answering)
         now = time.time()
         is_recorded = self._request.serial == protocol.UNASKED
-        listed, count = ((), 0) if is_recorded else py_spy.children(process.pid)
-        started = processes.environment(question.answering or process.pid) if question.number else {}
-        is_other = is_other_rank(started, answer.place, self._run.given(question.rank))
+        listed, count = ((), 0) if is_recorded else rank_states.children(process.pid)
+        is_other = is_other_rank(answer.place, self._run.given(question.rank))
         if is_other:
             answer = replace(answer, groups=[], collectives=[], note=OTHER_RANK)
         return RankView(
@@ -363,54 +266,15 @@ class Examination:
         )  # fmt: skip
 
 
-def shown(questions: Sequence[RankQuestion]) -> RankQuestion:
-    """Return the question to the process that trains; that to the first process of the rank if none answered."""
-    answered = [
-        (each, rank_states.distance(each.answering, each.pid), each.answer)
-        for each in questions
-        if each.source and each.answer is not None and each.answering is not None
-    ]
-    if answered:
-        return training_process(answered)
-    return min(questions, key=lambda each: each.number)
-
-
 def fitting(view: RankView) -> RankView:
     """Return `view` with as many of its last collectives as fit in a message, and without stacks if they do not."""
     while len(protocol.encode(view)) > LARGEST_VIEW:
-        if any(child.threads for child in view.children):
-            view = replace(view, children=tuple([replace(child, threads=()) for child in view.children]))
-        elif view.collectives:
+        if view.collectives:
             kept = view.collectives[(len(view.collectives) + 1) // 2 :]
             view = replace(view, collectives=kept)
         else:
             view = replace(view, threads=(), groups=(), note="its answer is too long")
     return view
-
-
-LAUNCHERS = ("/subprocess.py", "/torch/distributed/elastic/agent/server/api.py", "/deepspeed/launcher/launch.py")
-"""Ends of the paths of modules in which a main thread waits for a child process."""
-
-
-def training_process(candidates: Sequence[tuple[T, int, RankAnswer]]) -> T:
-    """Return the candidate that trains; each has its distance from the first process of the rank, and its answer.
-
-    A process with process groups precedes all others. Of the others, the first that does not wait for a child process
-    trains; if all wait, the last one does.
-    """
-
-    def key(candidate: tuple[T, int, RankAnswer]) -> tuple[bool, bool, int]:
-        _, distance, answer = candidate
-        is_waiting = waits_for_child(answer)
-        return bool(answer.groups), not is_waiting, distance if is_waiting else -distance
-
-    return max(candidates, key=key)[0]
-
-
-def waits_for_child(answer: RankAnswer) -> bool:
-    """Return True if the main thread is in a function that waits for a child process."""
-    main = [frame for thread in answer.threads if thread.is_main for frame in thread.frames]
-    return any(frame.path.endswith(LAUNCHERS) for frame in main)
 
 
 Deliver = Callable[[List[protocol.RankView], Optional[protocol.HostEvidence]], None]

@@ -112,13 +112,9 @@ def _seconds(given: Any) -> float:
     return float(given)
 
 
-def is_other_rank(started: Mapping[str, str], place: Sequence[str], given: Mapping[str, str]) -> bool:
-    """Return True if a process has another rank or world size than its rank was `given`.
-
-    A launcher in the rank `started` it with other ones, or the script made its default group with them: `place`.
-    """
-    numbers = (*((name, started.get(name)) for name in NUMBERS), *zip(NUMBERS, place))
-    return any(value is not None and name in given and value != given[name] for name, value in numbers)
+def is_other_rank(place: Sequence[str], given: Mapping[str, str]) -> bool:
+    """Return True if the script made its default group with another rank or world size (`place`) than `given`."""
+    return any(value != given[name] for name, value in zip(NUMBERS, place) if name in given)
 
 
 def stacks_of_faulthandler(text: str) -> RankAnswer:

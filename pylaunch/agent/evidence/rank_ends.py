@@ -11,7 +11,7 @@ import signal
 from collections.abc import Mapping
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import node_changes, rank_report, rank_states, symptoms
+from pylaunch.agent.evidence import full_disks, rank_report, rank_states, symptoms
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.out_of_memory import Memory
 from pylaunch.agent.logs.masking import Mask
@@ -84,7 +84,6 @@ class RankEnds(Part):
         self._mask = mask
         self._kernel = kernel
         self._memory = Memory()
-        self._at_start = node_changes.NodeAtStart(task.python)
 
     def tick(self, now: float) -> None:
         """Sample the memory."""
@@ -126,7 +125,7 @@ class RankEnds(Part):
         if ended.signal in (None, signal.SIGABRT):
             error = error or symptoms.last_exception(last)
         if not found.obeyed:
-            error = "; ".join(filter(None, (error, *self._of_node(ended.signal, error))))
+            error = "; ".join(filter(None, (error, *self._full_disks(error))))
         memory = None
         if not found.symptom:
             by_sigkill = ended.signal == signal.SIGKILL
@@ -134,16 +133,12 @@ class RankEnds(Part):
             memory = self._memory.killer(by_sigkill=by_sigkill, is_logged=is_logged)
         return replace(found, error=error, out_of_memory=memory)
 
-    def _of_node(self, number: int | None, error: str) -> list[str]:
-        """Return what the node explains of a failure: a limit, what it no longer has, full file systems.
-
-        These are those that the run uses; a traceback may be lost there as well.
-        """
+    def _full_disks(self, error: str) -> list[str]:
+        """Return the full file systems that the run uses; a traceback may be lost there as well."""
         temporary = self._task.env.get("TMPDIR", "/tmp")
         own = self._directory
-        used = [own.path, self._task.workdir, temporary, "/dev/shm", *node_changes.existing_directory(error)]
-        full = node_changes.full(used) or node_changes.over_quota(own.stream(".probe"))
-        return [*node_changes.limits_reached(number, error), *self._at_start.changes(error), *full]
+        used = [own.path, self._task.workdir, temporary, "/dev/shm", *full_disks.existing_directory(error)]
+        return full_disks.full(used) or full_disks.over_quota(own.stream(".probe"))
 
     def _last_lines(self, name: str) -> list[str]:
         paths = self._streams[name + ".err"], self._streams[name + ".out"]

@@ -15,7 +15,6 @@ import time
 from typing import TYPE_CHECKING, Any, Iterable
 
 from pylaunch import protocol
-from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.event_loop import Part
@@ -33,9 +32,6 @@ STEP_FILE = "PYLAUNCH_STEP_FILE"
 
 SOCKET = "sock"
 STACKS = "stacks"
-ENDS = ("", *(f".{number}" for number in range(1, PROCESSES)))
-"""Ends of the names of sockets and dumps of the Python processes of one rank."""
-
 MAX_BYTES = 1 << 20
 MAX_TEXT = 500
 MAX_DIGITS = 9

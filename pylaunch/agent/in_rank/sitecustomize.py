@@ -1,9 +1,8 @@
 """Start of Python in a rank: run the next sitecustomize, then serve the agent's questions from one thread.
 
 The directory of this file leads PYTHONPATH of a rank. It leaves `sys.path` here, so that the script's own sitecustomize
-runs as if this one did not exist. A thread starts only if PYLAUNCH_RANK_SOCKET names the socket of the rank, in at most
-PROCESSES Python processes of the rank: a launcher and what it starts. Workers of multiprocessing and of torch's
-compiler start none.
+runs as if this one did not exist. A thread starts only if PYLAUNCH_RANK_SOCKET names the socket of the rank, in
+the first of its Python processes.
 """
 
 import os
@@ -11,10 +10,6 @@ import sys
 import time
 
 VARIABLE = "PYLAUNCH_RANK_SOCKET"
-PROCESSES = 4
-
-WORKERS = (b"multiprocessing", b"compile_worker")
-"""Texts in the command lines of processes that a library starts as workers."""
 
 
 def run_next() -> None:
@@ -38,23 +33,18 @@ def load(name: str) -> dict:  # type: ignore[type-arg]  # this file runs on Pyth
 
 
 def serve() -> None:
-    """Answer questions at the first socket of this rank that no other process has."""
+    """Answer questions at the socket of this rank, unless another process of it does."""
     path = os.environ.get(VARIABLE)
     if path is None:
         return
     try:
-        for number in range(PROCESSES):
-            if number == 1 and is_worker():
-                return
-            end = f".{number}" if number else ""
-            if serve_at(path + end, path[: -len("sock")] + "stacks" + end):
-                return
+        serve_at(path, path[: -len("sock")] + "stacks")
     except (ImportError, OSError, AttributeError, ValueError, RuntimeError):
         return  # The script must not notice: its node reports the rank without stacks.
 
 
-def serve_at(path: str, dumps: str) -> bool:
-    """Start the thread at this socket. Return False if another process has it."""
+def serve_at(path: str, dumps: str) -> None:
+    """Start the thread at this socket, unless another process has it."""
     import fcntl  # noqa: PLC0415 -- not needed outside of ranks
 
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -66,18 +56,9 @@ def serve_at(path: str, dumps: str) -> bool:
         os.utime(stacks, ns=(now, now))
     except BlockingIOError:
         os.close(stacks)
-        return False
     except BaseException:
         os.close(stacks)
         raise
-    return True
-
-
-def is_worker() -> bool:
-    """Return whether a library has started this process as a worker."""
-    with open("/proc/self/cmdline", "rb") as source:
-        line = source.read(4096)
-    return any(word in line for word in WORKERS)
 
 
 if __name__ == "sitecustomize":

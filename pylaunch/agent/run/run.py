@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import py_spy, rank_states
+from pylaunch.agent.evidence import rank_states
 from pylaunch.agent.evidence.examination import NO_HELPER, NO_THREAD, Deliver, Examinations, ExaminedRun
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.node_facts import NodeFacts
@@ -313,10 +313,5 @@ class Run:
 
 
 def _examined(workers: WorkerGroup, record: Record, streams: dict[str, str], loop: EventLoop) -> ExaminedRun:
-    task = workers.task
-    interpreters = [*task.launcher[:1], *(word for rank in task.ranks for word in rank.argv[:1])]
-    no_helper = NO_HELPER if task.rank_thread else NO_THREAD
-    return ExaminedRun(
-        loop, record.directory, streams, workers.mask, task.run, workers.root.path, py_spy.program(interpreters),
-        no_helper, workers.given, workers.pids,
-    )  # fmt: skip
+    no_helper = NO_HELPER if workers.task.rank_thread else NO_THREAD
+    return ExaminedRun(loop, record.directory, streams, workers.mask, no_helper, workers.given, workers.pids)

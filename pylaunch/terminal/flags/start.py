@@ -190,7 +190,7 @@ class StartFlags:
     )] = JobSpec.hang_after  # fmt: skip
 
     no_rank_thread: Annotated[bool, Option(
-        help="Run nothing of pylaunch in the ranks: stacks come from py-spy or the kernel, and collectives are "
+        help="Run nothing of pylaunch in the ranks: stacks are those of the kernel, and collectives are "
         "unknown.",
         group=Group.HANG,
     )] = False  # fmt: skip

@@ -55,9 +55,7 @@ def test_other_threads_with_equal_names_and_stacks_are_shown_once() -> None:
 
 
 def test_children_that_do_the_same_are_shown_once_and_the_rarest_first() -> None:
-    stuck = ChildProcess(
-        12, "pt_data_worker", "S", 1.0, ("futex",), (ThreadStack("MainThread", is_main=True, frames=(TRAIN,)),)
-    )
+    stuck = ChildProcess(12, "pt_data_worker", "S", 1.0, ("futex",))
     views = [
         replace(view(rank, MAIN), children=(ChildProcess(10 + rank, "pt_data_worker", "S", 1.0, ("poll",)),))
         for rank in (0, 1)
@@ -65,6 +63,6 @@ def test_children_that_do_the_same_are_shown_once_and_the_rarest_first() -> None
     views[1] = replace(views[1], children=(*views[1].children, stuck))
     (group,) = stack_groups(views)
     assert child_groups(group) == [
-        ChildGroup("pt_data_worker", ("futex",), "", (TRAIN,), ((1, 12),)),
-        ChildGroup("pt_data_worker", ("poll",), "", (), ((0, 10), (1, 11))),
+        ChildGroup("pt_data_worker", ("futex",), ((1, 12),)),
+        ChildGroup("pt_data_worker", ("poll",), ((0, 10), (1, 11))),
     ]

@@ -165,17 +165,16 @@ def _group(group: StackGroup, workdir: str) -> Iterator[str]:
         yield f"  thread {_plain(name) or 'without a name'}{of}: {_stack(frames, workdir)}"
     if len(threads) > MOST_THREADS:
         yield f"  … {len(threads) - MOST_THREADS} more threads; --json has all of them"
-    yield from _children(group, workdir)
+    yield from _children(group)
 
 
-def _children(group: StackGroup, workdir: str) -> Iterator[str]:
+def _children(group: StackGroup) -> Iterator[str]:
     groups = child_groups(group)
     for each in groups[:MOST_THREADS]:
         is_of_one = len(group.views) == 1
         pids = ", ".join(str(pid) if is_of_one else f"{pid} (rank {rank})" for rank, pid in each.pids[:MOST_PIDS])
         more = f" and {len(each.pids) - MOST_PIDS} more" if len(each.pids) > MOST_PIDS else ""
-        stack = f": {_stack(each.stack, workdir)}" if each.stack else f" ({_plain(each.note)})" if each.note else ""
-        yield f"  child {_plain(each.name)}, pid {pids}{more}: in {_plain(', '.join(each.waits))}{stack}"
+        yield f"  child {_plain(each.name)}, pid {pids}{more}: in {_plain(', '.join(each.waits))}"
     listed = sum(len(each.pids) for each in groups[:MOST_THREADS])
     if (rest := sum(view.child_count for view in group.views) - listed) > 0:
         yield f"  … {rest} more of the processes that the {'ranks' if len(group.views) > 1 else 'rank'} started"
@@ -256,6 +255,6 @@ def _view(view: RankView) -> dict[str, object]:
         "threads": [asdict(thread) for thread in view.threads],
         "process_groups": [asdict(group) for group in view.groups],
         "collectives": [asdict(each) for each in view.collectives],
-        "children": [asdict(child) | {"note": child.note or None} for child in view.children],
+        "children": [asdict(child) for child in view.children],
         "child_count": view.child_count,
     }

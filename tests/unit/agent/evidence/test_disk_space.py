@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.evidence.node_changes import disk_type, over_quota
+from pylaunch.agent.evidence.full_disks import disk_type, existing_directory, over_quota
 from pylaunch.agent.shared import rank_files
 
 MOUNTS = """\
@@ -21,6 +21,12 @@ def test_only_a_disk_of_the_node_has_a_type() -> None:
     assert disk_type(MOUNTS, os.makedev(0, 26)) == ""
     assert disk_type(MOUNTS, os.makedev(0, 51)) == ""
     assert disk_type(MOUNTS, os.makedev(8, 1)) == ""
+
+
+def test_the_deepest_directory_that_is_there_is_looked_at(tmp_path: Path) -> None:
+    error = f"FileNotFoundError: [Errno 2] No such file or directory: '{tmp_path}/cache/plan/x.bin'"
+    assert existing_directory(error) == [str(tmp_path)]
+    assert existing_directory("ValueError: bad batch") == []
 
 
 def test_a_quota_is_reported_where_free_space_is_and_the_probe_is_removed(
