@@ -220,9 +220,6 @@ class Ready:
     libraries: dict[str, str] = field(default_factory=dict)
     """Version of each distribution in the Python environment of the ranks, by name; {} without an environment."""
 
-    beside: int = 0
-    """Other live runs of this user on the same processors; of a run with devices not counted."""
-
 
 @dataclass(frozen=True)
 class PeersTried:

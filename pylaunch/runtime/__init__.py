@@ -2,7 +2,6 @@
 
     runtime.init()                          initialize torch.distributed or JAX with all other ranks
     runtime.rank(), world_size(), …         place of this rank, also before init
-    runtime.barrier(), main_process_first() synchronize ranks
     runtime.step(n)                         report progress
     runtime.roles()                         hosts and endpoints of the roles of a job
     runtime.on_checkpoint_signal(save)      save a checkpoint on SIGTERM
@@ -23,7 +22,7 @@ every rank that pylaunch starts. Without a launcher, the world size is 1.
 from __future__ import annotations
 
 from pylaunch.runtime.checkpoint import on_checkpoint_signal
-from pylaunch.runtime.initialize import barrier, init, main_process_first, seed
+from pylaunch.runtime.initialize import init
 from pylaunch.runtime.place import LaunchError, Place, place
 from pylaunch.runtime.progress import step
 from pylaunch.runtime.roles import RoleHosts, roles
@@ -32,16 +31,13 @@ __all__ = [
     "LaunchError",
     "Place",
     "RoleHosts",
-    "barrier",
     "init",
     "is_main",
     "local_rank",
-    "main_process_first",
     "on_checkpoint_signal",
     "place",
     "rank",
     "roles",
-    "seed",
     "step",
     "world_size",
 ]

@@ -1,14 +1,11 @@
-"""Initialization of torch.distributed or JAX with all other ranks, and barriers afterwards.
+"""Initialization of torch.distributed or JAX with all other ranks.
 
 The framework is the one that the script has imported. This module imports neither before it is needed.
 """
 
 from __future__ import annotations
 
-import contextlib
-import random
 import sys
-from typing import Iterator
 
 from pylaunch.runtime import failure
 from pylaunch.runtime.place import Place, place
@@ -81,50 +78,3 @@ def _init_jax(mine: Place) -> None:
 def in_url(address: str) -> str:
     """Return `address` as it is written before a port."""
     return f"[{address}]" if ":" in address else address
-
-
-def barrier() -> None:
-    """Wait for every rank. Returns at once for a world size of 1. Raises RuntimeError before `init`."""
-    mine = place()
-    if mine.world_size == 1:
-        return
-    dist = sys.modules.get("torch.distributed")
-    if dist is not None and dist.is_available() and dist.is_initialized():
-        dist.barrier()
-        return
-    jax = sys.modules.get("jax")
-    if jax is not None and jax.distributed.is_initialized():
-        from jax.experimental import multihost_utils  # noqa: PLC0415 -- jax is there
-
-        multihost_utils.sync_global_devices("pylaunch.runtime.barrier")
-        return
-    raise RuntimeError(f"barrier: rank {mine.rank} of {mine.world_size} is not initialized; call init() first")
-
-
-@contextlib.contextmanager
-def main_process_first(*, local: bool = False) -> Iterator[None]:
-    """Run the block on rank 0 first, then on all others; with `local`, on the first rank of each node first.
-
-    Use it for downloads and preparation, which the other ranks then find done.
-    """
-    mine = place()
-    is_first = mine.local_rank == 0 if local else mine.rank == 0
-    if not is_first:
-        barrier()
-    yield
-    if is_first:
-        barrier()
-
-
-def seed(base: int) -> int:
-    """Seed the generators of Python, and of NumPy and torch if imported, with `base` + rank.
-
-    Returns the seed, for `jax.random.key` and further generators.
-    """
-    number = base + place().rank
-    random.seed(number)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(number % 2**32)
-    if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(number)
-    return number

@@ -186,7 +186,6 @@ def without_nvml(directory: Path, monkeypatch: pytest.MonkeyPatch, *devices: int
     monkeypatch.setattr(gpu_checks, "LIBRARY", str(directory / "none.so"))
     monkeypatch.setattr(gpu_checks, "DRIVER", str(directory / "driver"))
     monkeypatch.setattr(gpus, "PCI_DEVICES", str(directory / "pci"))
-    monkeypatch.setattr(gpus, "KFD", str(directory / "kfd"))
     monkeypatch.setattr(cgroups, "sees_all_pids", lambda: True)
     asked = dataclasses.replace(task(directory, ["true"]), devices=list(devices), gpu_checks=gpu_refusals(()))
     return [each.message for each in gpu_checks.GpuCheck(asked).problems()]
@@ -208,24 +207,6 @@ def test_gpus_whose_driver_is_not_loaded_refuse_and_a_plan_for_a_machine_without
     text = "no NVIDIA GPU can be used: 1 on the PCI bus, and the driver is not loaded"
     assert without_nvml(tmp_path, monkeypatch, 0) == [text]
     assert without_nvml(tmp_path, monkeypatch) == []
-
-
-def test_gpus_of_amd_are_counted_and_their_holders_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = tmp_path / "kfd/topology/nodes"
-    for node, units, gpu in ((0, 0, 0), (1, 304, 51110), (2, 304, 7019)):
-        (nodes / str(node)).mkdir(parents=True)
-        (nodes / str(node) / "properties").write_text(f"cpu_cores_count 0\nsimd_count {units}\nmem_banks_count 1\n")
-        (nodes / str(node) / "gpu_id").write_text(f"{gpu}\n")
-    assert without_nvml(tmp_path, monkeypatch, 0, 1) == []
-    assert without_nvml(tmp_path, monkeypatch, 0, 1, 2, 3) == ["GPU 2, 3 of the plan are missing: 2 answer"]
-    with holder({}) as pid:
-        (tmp_path / f"kfd/proc/{pid}").mkdir(parents=True)
-        (tmp_path / f"kfd/proc/{pid}/vram_51110").write_text("0\n")
-        (tmp_path / f"kfd/proc/{pid}/vram_7019").write_text(f"{3 << 30}\n")
-        assert without_nvml(tmp_path, monkeypatch, 0) == []
-        (busy,) = without_nvml(tmp_path, monkeypatch, 0, 1)
-    assert busy.startswith(f"GPU 1 is in use by pid {pid} (")
-    assert busy.endswith(", 3072 MiB")
 
 
 def test_a_holder_whose_launcher_is_gone_is_a_leftover_that_clean_ends(check: Check) -> None:

@@ -44,15 +44,6 @@ def test_a_working_directory_that_is_none_is_named(node: Node, tmp_path: Path, n
     assert found["workdir-missing"].hint.startswith("take the code along with --sync .")
 
 
-def test_another_live_run_on_the_same_processors_is_counted(node: Node, tmp_path: Path) -> None:
-    found = []
-    for run, devices in (("r1", []), ("r2", []), ("r3", [900])):
-        controller = node.open(run)
-        controller.send(protocol.Prepare(task(tmp_path, "true", run=run, devices=devices)))
-        found.append(controller.until(protocol.Ready).beside)
-    assert found == [0, 1, 0], "a run with devices of its own has leases of them"
-
-
 def test_a_refused_run_leaves_nothing_behind(node: Node, tmp_path: Path) -> None:
     port = free_port()
     controller = node.open()
@@ -254,11 +245,6 @@ def test_a_script_that_only_the_node_could_read_is_refused_where_it_needs_anothe
     (tmp_path / "train.py").write_text("import torch.distributed")
     node.prepared(task(tmp_path, "true", run="r2", unread_program=["train.py"]))
     node.prepared(task(tmp_path, "true", run="r3", unread_program=["-m", "installed.somewhere"]))
-    (tmp_path / "train.py").write_text("import torch.distributed.elastic.timer")
-    found = reasons(node, task(tmp_path, "true", run="r4", unread_program=["train.py"]))["framework"]
-    assert found.message == f"{tmp_path}/train.py uses torch.distributed.elastic.timer: only torchrun has it"
-    launcher = ["true", protocol.RANK_ENTRY]
-    node.prepared(task(tmp_path, "true", run="r5", launcher=launcher, unread_program=["train.py"]))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from pylaunch.runs.sync.ship import NotShippedError, Shipped
 from pylaunch.runs.sync.tree import Tree, read_tree
 from pylaunch.transport.process import spawn
 from tests.agent.controller import Node, task
-from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -90,24 +89,6 @@ def test_every_attempt_of_a_run_finds_the_files_of_the_previous_one(node: Node, 
     (work / "lib/words").write_text("other code\n")
     with pytest.raises(NotShippedError, match="run r1 has other code on this node"):
         shipped(node, read_tree(work), "r1.3")
-
-
-def test_files_damaged_by_a_power_loss_are_restored_and_files_that_ranks_changed_stay(node: Node, work: Path) -> None:
-    where, manifest = Path(shipped(node, read_tree(work)).path), node.root / "trees/r1.json"
-    (where / "lib/words").write_text("")
-    damaged_at = (where / "lib/words").stat().st_ctime_ns
-    os.utime(manifest, ns=(damaged_at, damaged_at))  # As if the emptied file were what had been laid out.
-
-    def written_by_a_rank() -> bool:
-        (where / "lib/same").write_text("changed by a rank")
-        return (where / "lib/same").stat().st_ctime_ns > damaged_at
-
-    wait_until(written_by_a_rank, "a later time of the file system")
-    (where / "train.sh").unlink()
-    shipped(node, read_tree(work), "r1.1")
-    assert (where / "lib/words").read_text() == "hello\n"
-    assert (where / "lib/same").read_text() == "changed by a rank"
-    assert not (where / "train.sh").exists()
 
 
 def test_a_directory_that_a_rank_replaced_with_a_link_is_followed_neither_by_an_attempt_nor_by_pruning(

@@ -56,14 +56,11 @@ import sys
 import {framework}
 from pylaunch import runtime
 mine = runtime.init()
-with runtime.main_process_first():
-    print("met", mine.rank, mine.world_size, mine.launcher, runtime.seed(40), flush=True)
+print("met", mine.rank, mine.world_size, mine.launcher, flush=True)
 for number in range(1, 8):
     runtime.step(number)
-runtime.barrier()
 if runtime.rank() == 1:
     raise FloatingPointError("loss is NaN")
-runtime.barrier()
 """
 
 
@@ -223,8 +220,8 @@ def test_ranks_meet_through_the_runtime_and_the_one_that_raises_is_named_with_pl
     run = start(framework_lab, launch, "--nproc-per-node", str(per_node), "--", path)
     assert run.returncode == ExitCode.JOB_FAILED
     other = {1: "n2", 2: "n1"}[per_node]
-    assert f"n1:0 | met 0 {2 * per_node} pylaunch 40" in run.stdout
-    assert f"{other}:1 | met 1 {2 * per_node} pylaunch 41" in run.stdout
+    assert f"n1:0 | met 0 {2 * per_node} pylaunch" in run.stdout
+    assert f"{other}:1 | met 1 {2 * per_node} pylaunch" in run.stdout
     line = meeting.splitlines().index('    raise FloatingPointError("loss is NaN")') + 1
     place = f"{Path(path).name}:{line}"
     reported = f"rank 1 on {other} exited with code 1 after step 7: FloatingPointError: loss is NaN ({place});"

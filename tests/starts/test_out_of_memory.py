@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.evidence import kernel_messages
-from pylaunch.agent.shared import cgroups
 from pylaunch.errors import ExitCode
-from tests.starts.cluster import DirectoryCluster, ended, says
+from tests.starts.cluster import DirectoryCluster, ended
 from tests.waiting import wait_until
 
 LIMIT = 256 << 20
@@ -82,25 +80,3 @@ def test_a_rank_that_takes_more_than_there_is_ended_out_of_memory_with_the_limit
     shown = json.loads(cluster.run("status", *cluster.outcomes(), "--json").stdout)["outcome"]
     (first, *_) = shown["causes"]
     assert (first["kind"], first["confidence"], first["host"], first["rank"]) == ("out-of-memory", "certain", "n2", 1)
-
-
-def test_an_agent_that_is_ended_out_of_memory_is_named_with_the_reason(
-    directories: Callable[..., DirectoryCluster], small_cgroup: Path
-) -> None:
-    """The cgroup gets a limit of one page, and the agent allocates some for each controller that attaches."""
-    if not os.access(kernel_messages.KMSG, os.R_OK) or not cgroups.sees_all_pids():
-        pytest.skip("the kernel's messages about processes cannot be read here")
-    cluster = directories("n1", "n2")
-    starting = cluster.start("--no-check", "--", "sleep", "600")
-    says(starting, "started in")
-    (agent,) = cluster.nodes["n2"].agents()
-    (run,) = cluster.outcomes()
-    for name in ("memory.limit_in_bytes", "memory.max"):
-        if (small_cgroup / name).exists():
-            (small_cgroup / name).write_text(str(os.sysconf("SC_PAGE_SIZE")))
-    (small_cgroup / "cgroup.procs").write_text(str(agent))
-    cluster.run("status", run)
-    start = ended(starting, code=ExitCode.JOB_FAILED)
-    why = f"the agent of run {run} ended without a report: the kernel killed it for lack of memory"
-    assert f"error: run {run}: n2 answers, but {why}" in start.stderr
-    assert "n[1-2]: clean" in start.stderr

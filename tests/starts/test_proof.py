@@ -1,6 +1,5 @@
 """A run whose agent was killed or stopped, or whose node was restarted, is proven stopped, and seen until then."""
 
-import json
 import os
 import shutil
 import signal
@@ -144,22 +143,3 @@ def test_other_verbs_prove_it_too_and_until_then_ps_lists_the_run(
     assert "no run is live among those recorded here; started elsewhere: " in cluster.run("ps").stderr
     asked = cluster.run("ps", "-i", str(cluster.inventory)).stderr
     assert "no run is live of the user that logs in to n1; past ones: pylaunch ps --all" in asked
-
-
-def test_a_stopped_helper_of_a_connection_does_not_escape_clean(
-    detached: Callable[[str], DirectoryCluster],
-) -> None:
-    cluster = detached(RANK)
-    (run,) = cluster.outcomes()
-    logs = cluster.begin("logs", "-f", run)
-    assert logs.stdout is not None
-    assert "up" in logs.stdout.readline()
-    root = str(cluster.nodes["n1"].path / "root")
-    (helper,) = [each for each in processes.mine() if f"{root}/agents/" in each.command and " attach " in each.command]
-    os.kill(helper.pid, signal.SIGSTOP)
-    logs.kill()
-    logs.wait()
-    assert cluster.run("stop", run).returncode == ExitCode.DONE
-    cleaned = json.loads(cluster.run("clean", "-i", str(cluster.inventory), "--json").stdout)
-    assert any(f"pid {helper.pid} " in phrase for phrase in cleaned["hosts"][0]["removed"]), cleaned
-    gone(helper.pid)

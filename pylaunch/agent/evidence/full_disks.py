@@ -68,6 +68,8 @@ def _described(path: str, status: os.statvfs_result, device: int) -> str:
 
 
 _PATH = re.compile(r"'(/[^'\0]{1,400})'")
+
+
 def existing_directory(error: str) -> list[str]:
     """Return the deepest directory that is there of the first path in `error`; [] without a path."""
     for path in _PATH.findall(error)[:1]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import time
@@ -19,9 +18,6 @@ KMSG = "/dev/kmsg"
 LONGEST_RECORD = 8192
 MOST_PER_LOOK = 500
 """Records that one look reads: a flood of messages must not delay the agent. Each takes some microseconds."""
-
-MOST_IN_BUFFER = 100_000
-"""Records that `about` reads: more than the kernel's buffer has."""
 
 KEPT = 48
 """Messages of the table that are kept, the newest ones."""
@@ -99,26 +95,6 @@ class KernelLog(Part):
             self._killed.add(line.pid)
         pid = line.pid if self._knows_pids else None
         self._kept.append(protocol.KernelEvent(line.kind, at, line.text, line.device, line.code, pid))
-
-
-def about(pid: int, since: float, path: str = KMSG) -> list[kernel_log.KernelLine]:
-    """Return the messages of the table that name `pid`, oldest first; [] where they cannot be read.
-
-    `since` is on the monotonic clock, which the stamps of the kernel follow roughly.
-    """
-    if not cgroups.sees_all_pids():
-        return []
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return []
-    found = []
-    with contextlib.suppress(OSError), os.fdopen(descriptor, "rb", buffering=0):
-        for record in _records(descriptor, MOST_IN_BUFFER):
-            line = None if record is None else _parsed(record)
-            if record is not None and line is not None and line.pid == pid and _stamp(record, since) >= since:
-                found.append(line)
-    return found
 
 
 def _records(descriptor: int, most: int) -> Iterator[bytes | None]:

@@ -92,10 +92,7 @@ Mark = Tuple[float, int]
 """Seconds since the epoch, and the size of the log then."""
 
 MOST = 8192
-"""Marks in one file, 128 KiB."""
-
-SHARE = 256
-"""After thinning, two marks are 1/SHARE of their age apart. A year needs about 3300 marks."""
+"""Marks in one file, 128 KiB. Of a full file, every second mark is removed: the oldest ones become sparse."""
 
 MTIME_SLACK_S = 1.0
 """Generous bound on how much too early the kernel may date a write."""
@@ -146,7 +143,7 @@ class LogIndex(Part):
         rank_files.append(path, _MARK.pack(*mark))
         self._counts[name] = self._counts.get(name, 0) + 1
         if self._counts[name] >= MOST:
-            kept = thinned(read(path), mark[0])
+            kept = read(path)[1::2]
             rank_files.replace(path, b"".join(_MARK.pack(*each) for each in kept))
             self._counts[name] = len(kept)
 
@@ -159,15 +156,6 @@ def read(path: str) -> list[Mark]:
         return []
     whole = len(content) // _MARK.size * _MARK.size
     return [(at, size) for at, size in _MARK.iter_unpack(content[:whole]) if math.isfinite(at) and size >= 0]
-
-
-def thinned(marks: list[Mark], now: float) -> list[Mark]:
-    """Return at most half of MOST of `marks`, the newest; two of them are at least 1/SHARE of their age apart."""
-    kept: list[Mark] = []
-    for mark in reversed(marks):
-        if not kept or abs(kept[-1][0] - mark[0]) >= max(0.0, now - mark[0]) / SHARE:
-            kept.append(mark)
-    return kept[: MOST // 2][::-1]
 
 
 def before(marks: Iterable[Mark], moment: float) -> int:

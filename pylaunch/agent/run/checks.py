@@ -170,18 +170,12 @@ def _framework(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Refuse a script of another framework, which `--framework auto` could not read on the controller."""
     if not task.unread_program:
         return
-    from pylaunch.agent.shared.scripts import (  # noqa: PLC0415 - ast takes milliseconds, and few runs need it
-        DEFAULT,
-        TORCHRUN,
-        choose,
-        read_program,
-    )
+    from pylaunch.agent.shared.scripts import DEFAULT, choose, read_program  # noqa: PLC0415 - ast takes milliseconds
 
-    chosen = TORCHRUN if task.launcher else DEFAULT
+    chosen = "torchrun" if task.launcher else DEFAULT
     found = choose(read_program(task.workdir, task.unread_program))
     if found is not None and found.framework != chosen:
-        lack = f"{chosen} does not connect its ranks" if found.framework != TORCHRUN else "only torchrun has it"
-        text = f"{found.path} uses {found.because}: {lack}"
+        text = f"{found.path} uses {found.because}: {chosen} does not connect its ranks"
         yield protocol.Reason("framework", text, f"--framework {found.framework}, or --framework {chosen} to insist")
 
 

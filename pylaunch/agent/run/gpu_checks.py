@@ -1,7 +1,7 @@
 """Checks of the GPUs of a run before its ranks start: present, healthy, free of others, with a driver for their CUDA.
 
 NVML, NVIDIA's library, is called in a child process: a call into a broken driver may never return, or end the process.
-AMD's GPUs are counted, and their holders found, by the files of the kernel. A node without any GPU is not refused:
+A node without an NVIDIA GPU is not refused:
 `devices` may be a plan alone.
 """
 
@@ -190,7 +190,7 @@ class GpuCheck:
         """
         if not self._names:
             return []
-        found = self._by_nvml() if self._has_driver else _by_kernel(self._names, self._task.host)
+        found = self._by_nvml() if self._has_driver else _by_bus()
         return [
             each for each in found if each.code in self._task.gpu_checks and not (is_leased and each.code == "gpu-busy")
         ]
@@ -255,15 +255,17 @@ def judged(found: Mapping[str, Any], host: str) -> Iterator[protocol.Reason]:
         return
     missing = [card["name"] for card in found["cards"] if card["error"] == NOT_FOUND]
     if missing:
-        yield _missing(missing, found["count"], KERNEL_LOG)
+        yield _missing(missing, found["count"])
     for card in found["cards"]:
         if card["error"] != NOT_FOUND:
             yield from _of_card(card, host)
 
 
-def _missing(names: list[str], count: int, look: str) -> protocol.Reason:
+def _missing(names: list[str], count: int) -> protocol.Reason:
     text = f"GPU {', '.join(names)} of the plan {'is' if len(names) == 1 else 'are'} missing: {count} answer"
-    return protocol.Reason("gpu-missing", text, f"correct gpus= or devices= in the inventory, or {VISIBLE}; {look}")
+    return protocol.Reason(
+        "gpu-missing", text, f"correct gpus= or devices= in the inventory, or {VISIBLE}; {KERNEL_LOG}"
+    )
 
 
 def _of_card(card: Mapping[str, Any], host: str) -> Iterator[protocol.Reason]:
@@ -291,16 +293,9 @@ def _of_card(card: Mapping[str, Any], host: str) -> Iterator[protocol.Reason]:
     yield from _held(gpu, card["processes"], host)
 
 
-def _by_kernel(names: list[str], host: str) -> Iterator[protocol.Reason]:
-    """Yield the reasons on a node without NVIDIA's driver; none on one without GPUs."""
-    amd = gpus.amd_gpus(gpus.KFD)
-    if amd:
-        missing = [name for name in names if name.isdigit() and int(name) >= len(amd)]
-        if missing:
-            yield _missing(missing, len(amd), "on the node: sudo dmesg | grep -i amdgpu")
-        for name in (name for name in names if name.isdigit() and name not in missing):
-            yield from _held(f"GPU {name}", gpus.amd_holders(gpus.KFD, amd[int(name)]), host)
-    elif on_bus := len(gpus.pci_devices(gpus.PCI_DEVICES)["gpus"]):
+def _by_bus() -> Iterator[protocol.Reason]:
+    """Yield the reason on a node without NVIDIA's driver; none on one without its GPUs."""
+    if on_bus := len(gpus.pci_devices(gpus.PCI_DEVICES)["gpus"]):
         text = f"no NVIDIA GPU can be used: {on_bus} on the PCI bus, and the driver is not loaded"
         yield protocol.Reason(
             "gpu-silent", text, f"on the node: sudo modprobe nvidia; sudo dmesg | tail; {INSIST}gpu.software"

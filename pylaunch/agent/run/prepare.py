@@ -44,7 +44,6 @@ class PreparedRun:
 
     essentials: dict[str, str]
     libraries: dict[str, str]
-    beside: int
 
 
 def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop: EventLoop) -> PreparedRun:
@@ -53,7 +52,6 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
     if stopped is not None:
         raise RefusedError([protocol.Reason(STOP_REQUESTED, stopped)])
     cleaned = clean.clean(root)
-    cleaned.live = [run for run in cleaned.live if run.partition(".")[0] != message.task.run.partition(".")[0]]
     try:
         task = shipped_code.with_tree(environment.completed(message.task), root)
     except environment.NodeEnvironmentError as error:
@@ -91,5 +89,4 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         facts = essentials(task.python), installed_libraries(task.python)
     if gpus.models:
         facts[0][GPU_MODELS] = gpus.models
-    beside = 0 if task.devices else len(cleaned.live)
-    return PreparedRun(Run(workers, holdings, record, loop), cleaned.removed, *facts, beside)
+    return PreparedRun(Run(workers, holdings, record, loop), cleaned.removed, *facts)

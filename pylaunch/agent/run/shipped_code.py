@@ -124,9 +124,9 @@ def _receive(root: NodeRoot, directory: RunDirectory, source: IO[bytes]) -> None
         _send({"missing": missing})
         if missing:
             _receive_content(root, manifest, dict(wanted[place] for place in missing), source)
-        if is_reused:
-            _restore(root, directory.run, manifest, line)
-        else:
+        if is_reused and _kept_manifest(root, directory.run) != manifest:
+            _put_missing(root, directory.run, manifest, line)
+        elif not is_reused:
             _lay_out(root, directory.run, manifest, line)
     _prune_unless_used(root)
     _send({"tree": root.tree(directory.run), "reused": is_reused and _has_worked(root, directory)})
@@ -234,30 +234,17 @@ def _lay_out(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> N
     os.rename(aside, root.tree(run))
 
 
-def _restore(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> None:
-    """Restore shipped files that a power loss damaged or pruning removed, and leave everything else unchanged."""
-    try:
-        laid_out = os.lstat(root.manifest(run)).st_mtime_ns
-    except FileNotFoundError:
-        laid_out = 0  # Pruned: the run wrote every file that is left.
-    is_whole = _kept_manifest(root, run) == manifest
+def _put_missing(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> None:
+    """Put back what pruning removed from the tree of `run`; what the run itself wrote stays."""
     for file in manifest.files:
         target = os.path.join(root.tree(run), file[0])
-        # If the manifest is intact, the run itself removed the missing files.
-        if _is_damaged(target, file, laid_out) if os.path.lexists(target) else not is_whole:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(target)
+        if not os.path.lexists(target):
             _put(root, target, file)
     for path, link in manifest.links:
-        if not is_whole and not os.path.lexists(os.path.join(root.tree(run), path)):
+        if not os.path.lexists(os.path.join(root.tree(run), path)):
             _put_link(os.path.join(root.tree(run), path), link)
-    if not is_whole:
-        rank_files.replace(root.manifest(run), line)
-        os.utime(root.manifest(run), ns=(laid_out, laid_out))
-
-
-def _is_damaged(target: str, file: tuple[str, int, int, str], laid_out: int) -> bool:
-    return _is_untouched(target, laid_out) and (os.lstat(target).st_size != file[2] or _hash(target) != file[3])
+    rank_files.replace(root.manifest(run), line)
+    os.utime(root.manifest(run), ns=(0, 0))
 
 
 def _is_untouched(path: str, laid_out: int) -> bool:
@@ -279,18 +266,6 @@ def _put(root: NodeRoot, target: str, file: tuple[str, int, int, str]) -> None:
 def _put_link(target: str, link: str) -> None:
     os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
     os.symlink(link, target)
-
-
-def _hash(path: str) -> str:
-    """Return the SHA-256 of the regular file `path`; "" for anything else."""
-    digest = hashlib.sha256()
-    try:
-        with open(rank_files.open_regular(path), "rb") as source:
-            for chunk in iter(lambda: source.read(CHUNK), b""):
-                digest.update(chunk)
-    except OSError:
-        return ""
-    return digest.hexdigest()
 
 
 def with_tree(task: protocol.NodeTask, root: NodeRoot) -> protocol.NodeTask:

@@ -18,14 +18,12 @@ import threading
 import time
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import kernel_messages
 from pylaunch.agent.logs import log_files
 from pylaunch.agent.logs.tail import LogFollower, last_lines
 from pylaunch.agent.serve import job_daemon
 from pylaunch.agent.serve.supervisor import STOPS, Supervisor, hello
 from pylaunch.agent.shared import leases, processes, rank_files, record, run_processes
 from pylaunch.agent.shared.sockets import local_socket
-from pylaunch.base import kernel_log
 from pylaunch.base.layout import SOCKETS, AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
 
 STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
@@ -120,23 +118,8 @@ def _send(message: object) -> None:
     sys.stdout.buffer.flush()
 
 
-SLACK_S = 60.0
-"""Tolerated drift between timestamps of the kernel log and the clock. Older messages may be about another process."""
-
-_BY_KERNEL = {
-    kernel_log.OOM_KILL: "the kernel killed it for lack of memory",
-    kernel_log.SEGFAULT: "it crashed with a segmentation fault",
-}
-
-
 def what_ended_agent(directory: RunDirectory) -> str:
-    """Return a clause about the end of the run's agent; "" where nothing shows it, as after a `kill -9`."""
-    holder = run_processes.last_holder(directory)
-    if holder is not None:
-        since = time.clock_gettime(time.CLOCK_MONOTONIC) - (time.time() - holder.since) - SLACK_S
-        for line in reversed(kernel_messages.about(holder.pid, since)):
-            if line.kind in _BY_KERNEL:
-                return _BY_KERNEL[line.kind]
+    """Return a clause about the end of the run's agent; "" where its log does not show it, as after SIGKILL."""
     lines = last_lines(directory.file("agent.log"))
     return f"it crashed: {lines[-1]}" if any(line.startswith("Traceback ") for line in lines) else ""
 
@@ -205,7 +188,6 @@ def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int) -> None
         if os.fork() == 0:
             _become_daemon(directory, keep=(held, listener.fileno()))
             leases.show_run(directory.run)
-            run_processes.sign(held)
             _supervise(Supervisor(root, directory, listener))
         os._exit(0)
     os.waitpid(child, 0)

@@ -388,7 +388,7 @@ class Supervisor:
         controller.is_subscribed = True
         ready = protocol.Ready(
             time.monotonic() - began, prepared.removed, prepared.essentials, self._peers.port,
-            self._run.chosen_port, prepared.libraries, prepared.beside,
+            self._run.chosen_port, prepared.libraries,
         )  # fmt: skip
         controller.send(ready)
 

@@ -24,9 +24,6 @@ class Cleaned:
     stopped: list[str] = field(default_factory=list)
     """Agents of live runs that are stopped by SIGSTOP and answer nobody."""
 
-    live: list[str] = field(default_factory=list)
-    """Ids of live runs."""
-
 
 def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     """End marked processes of dead runs, remove their sockets, and keep only the logs of the last runs."""
@@ -45,7 +42,6 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
         if held is None:
             stopped = run_processes.stopped_agent(directory, alive)
             cleaned.stopped += [stopped] if stopped is not None else []
-            cleaned.live.append(directory.run)
             continue
         of_run = f"of dead run {directory.run}"
         try:

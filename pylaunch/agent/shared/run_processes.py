@@ -1,31 +1,18 @@
 """Supervisor of a run on this node, found by its lock, and other processes of the run besides its ranks.
 
-The supervisor, or agent, of a run holds the lock of its file for as long as it lives. A helper relays messages between
-an SSH connection and the agent; it carries no mark and is recognized by its command line. Either can be stopped
-(SIGSTOP): then the ranks continue, nobody answers, and the lock still shows a live run.
+The supervisor, or agent, of a run holds the lock of its file for as long as it lives. It can be stopped (SIGSTOP): then
+the ranks continue, nobody answers, and the lock still shows a live run.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pylaunch.agent.shared import processes, rank_files
-from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RUN_ID, NodeRoot, RunDirectory
-
-
-@dataclass(frozen=True)
-class LockHolder:
-    """Supervisor that has, or had, the lock of a run."""
-
-    pid: int
-    since: float
-    """Seconds since the epoch."""
 
 
 def lock(directory: RunDirectory, kind: int = fcntl.LOCK_EX) -> int | None:
@@ -72,23 +59,6 @@ def _has_locked(held: int, kind: int) -> bool:
     return True
 
 
-def sign(held: int) -> None:
-    """Write the process id of this supervisor into its lock, for those who find it dead."""
-    with contextlib.suppress(OSError):  # A full disk, or the lock is the directory.
-        os.ftruncate(held, 0)
-        os.pwrite(held, b"%d\n" % os.getpid(), 0)
-
-
-def last_holder(directory: RunDirectory) -> LockHolder | None:
-    """Return the supervisor that last had the lock; None if it is not known."""
-    path = directory.file("agent.lock")
-    try:
-        pid = int(rank_files.read(path, 20))
-        return LockHolder(pid, os.lstat(path).st_mtime)
-    except (OSError, ValueError):
-        return None
-
-
 STOPPED = "T"
 """State of a process after SIGSTOP; a traced process has another state."""
 
@@ -97,25 +67,6 @@ def agents(directory: RunDirectory, alive: Iterable[processes.Process]) -> list[
     """Return the live agent of the run in `alive`, if any; briefly also a process that tests the lock."""
     lock = directory.file("agent.lock")
     return [process for process in alive if lock in (processes.open_files(process.pid) or ())]
-
-
-def helpers(
-    root: NodeRoot, alive: Iterable[processes.Process], agents: Sequence[processes.Process]
-) -> list[tuple[processes.Process, str]]:
-    """Return those of `alive` that are helpers of connections to runs under `root`, each with its run.
-
-    `agents` have the same command lines and are excluded.
-    """
-    found = []
-    for process in alive:
-        if root.agents not in process.command:
-            continue
-        match = re.search(
-            re.escape(root.agents) + r"/\S+\.pyz (?:open|attach|ship|hold) .*--run (\S+)$", process.command
-        )
-        if match is not None and process not in agents:
-            found.append((process, match[1]))
-    return found
 
 
 def stopped_agent(directory: RunDirectory, alive: Iterable[processes.Process]) -> str | None:
@@ -135,24 +86,17 @@ def was_restarted(directory: RunDirectory) -> bool:
 
 
 def of_run(root: NodeRoot, directory: RunDirectory) -> list[processes.Process]:
-    """Return every process of the run: its agent, marked processes, descendants of both, and stopped helpers."""
+    """Return every process of the run: its agent, marked processes, and descendants of both."""
     alive = [process for process in processes.mine() if process.state != "Z"]
     leading = {process.pid for process in agents(directory, alive)}
     leading |= {each.pid for each in alive if processes.run_of(each.pid, root.path) == directory.run}
     family = leading | processes.descendants(alive, leading)
-    known = [process for process in alive if process.pid in family]
-    return known + [
-        process
-        for process, run in helpers(root, alive, known)
-        if run == directory.run and process.state == STOPPED and process.pid not in family
-    ]
+    return [process for process in alive if process.pid in family]
 
 
 def orphans(root: NodeRoot, alive: list[processes.Process]) -> list[tuple[processes.Process, str]]:
-    """Return those of `alive` that carry the mark of a dead run, and its stopped connection helpers, with their run."""
+    """Return those of `alive` that carry the mark of a dead run, with that run."""
     marked = [(process, processes.run_of(process.pid, root.path)) for process in alive]
     found = [(process, run) for process, run in marked if run and RUN_ID.match(run)]
-    relays = helpers(root, alive, [process for process, _ in found])
-    found += [(process, run) for process, run in relays if process.state == STOPPED]
-    dead = {run for run in {run for _, run in found} if RUN_ID.match(run) and not is_live(root.run(run))}
+    dead = {run for run in {run for _, run in found} if not is_live(root.run(run))}
     return [(process, run) for process, run in found if run in dead]

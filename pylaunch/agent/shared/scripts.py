@@ -159,8 +159,6 @@ def _module_files(root: str, module: str) -> list[str]:
 DEFAULT = "direct"
 """Framework of a Python script that requires no other one."""
 
-TORCHRUN = "torchrun"
-
 ACCELERATE = (
     "accelerate.Accelerator", "accelerate.PartialState", "accelerate.state.AcceleratorState", "transformers.Trainer",
     "transformers.Seq2SeqTrainer", "transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments", "trl",
@@ -168,20 +166,6 @@ ACCELERATE = (
 """Names that use accelerate's state. On CPUs that forms a separate world per node without accelerate's variables."""
 
 MPI = ("mpi4py", "horovod")
-
-TIMER = "elastic.timer"
-"""Package of torch.distributed whose timers a server in torchrun's agent watches; it kills ranks whose time is over."""
-
-LAUNCHER_VARIABLES = (
-    "TORCHELASTIC_ENABLE_FILE_TIMER",
-    "TORCHELASTIC_TIMER_FILE",
-    "TORCHELASTIC_HEALTH_CHECK_PORT",
-    "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT",
-)
-"""Variables with which a user asks torchrun's agent to do something (torch 2.13, `local_elastic_agent.py`)."""
-
-AGENT_STORE = "TORCHELASTIC_USE_AGENT_STORE"
-"""Variable that is True if torchrun's agent hosts the store at MASTER_ADDR:MASTER_PORT."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +181,7 @@ class FrameworkChoice:
 def choose(sources: list[Names]) -> FrameworkChoice | None:
     """Return the framework that a program with the files `sources`, main file first, requires; None if DEFAULT fits.
 
-    The first file that requires a framework other than torchrun decides.
+    The first file that requires another framework decides.
     """
     packages = {package for source in sources for package in source.packages}
     for source in sources:
@@ -214,16 +198,6 @@ def choose(sources: list[Names]) -> FrameworkChoice | None:
             joins = sorted(name for name in source.attributes if name.startswith("jax.distributed"))
             if joins or "torch" not in packages:
                 return FrameworkChoice("jax", [*joins, "jax"][0], source.path)
-    return _needs_torchrun(sources)
-
-
-def _needs_torchrun(sources: list[Names]) -> FrameworkChoice | None:
-    """Return torchrun if `sources` ask its agent for something, also under a condition; None if they do not."""
-    for source in sources:
-        timers = (name for name in source.attributes if f".{TIMER}." in f".{name}.")
-        variables = source.words.intersection((*LAUNCHER_VARIABLES, AGENT_STORE))
-        if found := min(timers, default="") or min(variables, default=""):
-            return FrameworkChoice(TORCHRUN, found, source.path)
     return None
 
 

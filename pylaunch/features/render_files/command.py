@@ -88,7 +88,6 @@ def _plan(target: str, typed: StartFlags, inventory: Path | None, limit: str | N
     chosen, flags = _program(target, typed)
     env = environment.given(flags.env, flags.env_file, flags.secret, os.environ)
     if target == SLURM:
-        chosen = program.with_variables(chosen, flags.framework, env.plain)
         if chosen.framework is Framework.TORCHRUN or chosen.framework.has_nodes_as_ranks:
             raise UsageError(
                 f"slurm starts one task for each rank, and no {chosen.framework.value}",

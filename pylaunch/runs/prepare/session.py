@@ -134,7 +134,6 @@ class Session:
         self._port = plan.job.rendezvous_port
         """Rendezvous port; None until the first node has chosen it."""
 
-        self._beside: list[str] = []
         """Hosts with another live run on the same processors."""
 
         self._lacks_interpreter = False
@@ -161,9 +160,6 @@ class Session:
             shipped = time.monotonic()
             self._phases["ship"] = self._ship_s = shipped - connected
         await self._prepare()
-        if self._beside:
-            hosts = fold(name for name in self._tasks if name in self._beside)
-            self._emit(notice(f"note: {hosts}: another run is live there, on the same processors: pylaunch ps"))
         asked = time.monotonic()
         connections = await try_connections(self._fleet, {name: self._ports[name] for name in self._tasks})
         answered = time.monotonic()
@@ -294,7 +290,6 @@ class Session:
                 self._essentials[host] = message.essentials
                 self._libraries[host] = message.libraries
                 self._ports[host] = message.port
-                self._beside += [host] if message.beside > 0 else []
                 self._port = message.rendezvous_port if message.rendezvous_port is not None else self._port
                 self._node_seconds[host] = {
                     "connect": self._fleet.links[host].seconds,

@@ -1,11 +1,11 @@
 """From the words of a start to its job: the program or another launcher's command line, and the framework that fits."""
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pylaunch.agent.shared.scripts import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi, read_program
+from pylaunch.agent.shared.scripts import DEFAULT, choose, needs_mpi, read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.hostset import fold
@@ -78,7 +78,6 @@ def requested(
             error.hint = error.hint.replace("pylaunch start", ship)
         raise
     env = environment.given(flags.env, flags.env_file, flags.secret, ours)
-    chosen = with_variables(chosen, flags.framework, env.plain)
     job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
     return Requested(flags, chosen, job, env.secrets, tree)
 
@@ -184,18 +183,6 @@ def _refuse_mpi(words: Argv, directory: str) -> None:
             f"{_shown(words)} imports {package}, and pylaunch starts no MPI job: each rank would be alone in its world",
             hint="start it with mpirun, which connects its ranks",
         )
-
-
-def with_variables(program: Program, named: str, variables: Collection[str]) -> Program:
-    """Return `program` under torchrun if `variables` of the ranks ask torchrun's agent for something.
-
-    `named` is the value of --framework; only auto chooses.
-    """
-    asked = [name for name in LAUNCHER_VARIABLES if name in variables]
-    if named != AUTO or program.framework is not Framework(DEFAULT) or not asked:
-        return program
-    _report_choice(Framework.TORCHRUN.value, asked[0])
-    return replace(program, framework=Framework.TORCHRUN)
 
 
 def _report_choice(framework: str, because: str) -> None:

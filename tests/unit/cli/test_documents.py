@@ -136,9 +136,8 @@ def test_python_of_a_page_compiles(page: Path) -> None:
 def test_the_loop_of_the_library_calls_what_it_has() -> None:
     (source,) = python_in(ROOT / "docs/reference/runtime.md")
     library = mock.create_autospec(runtime)
-    library.main_process_first.return_value = mock.MagicMock()
     script = source.replace("import torch\nfrom pylaunch import runtime\n", "")
-    own = {name: mock.Mock() for name in ("train", "download", "save")}
+    own = {name: mock.Mock() for name in ("train", "save")}
     exec(script, {"runtime": library, "batches": [1, 2], **own})
     assert library.step.call_args == mock.call(1, total=2)
 

@@ -133,36 +133,6 @@ def test_the_hint_for_a_missing_module_names_the_python_that_lacks_it(
     assert with_classes(before, CATALOGUE, inside).causes[0].hint.startswith(in_image)
 
 
-MISSING = "FileNotFoundError: [Errno 2] No such file or directory: '/data/x/7.bin'"
-
-
-@pytest.mark.parametrize(
-    ("error", "identifier"),
-    [
-        (f"{MISSING}; /data was mounted at the start and is not mounted now", "storage/node-changed"),
-        (
-            (
-                "ModuleNotFoundError: No module named 'plan'; the Python of the ranks was there at the start and is "
-                "gone: /opt/env/bin/python"
-            ),
-            "storage/node-changed",
-        ),
-        (
-            (
-                "ModuleNotFoundError: No module named 'plan'; /opt/current/bin/python was in /opt/v1/bin at the start "
-                "and is in /opt/v2/bin now"
-            ),
-            "storage/node-changed",
-        ),
-        (MISSING, "rank-failed/file-missing"),
-    ],
-)
-def test_what_changed_on_a_node_since_the_start_is_not_to_be_put_on_every_node(error: str, identifier: str) -> None:
-    found = outcome_of(end(error)).causes[0]
-    assert found.identifier == identifier
-    assert ("on every node" in found.hint) == (error == MISSING)
-
-
 def test_ranks_that_fail_alike_get_the_class_of_their_text_and_none_is_named() -> None:
     ends = tuple(
         RankEnd(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.evidence import kernel_messages
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.shared import cgroups
 
@@ -58,26 +57,3 @@ def test_the_process_that_was_killed_is_known_once(device: tuple[KernelLog, int]
     assert log.has_killed_for_memory(4121) == knows
     assert not log.has_killed_for_memory(1)
     assert len(log.messages) == (1 if knows else 2)
-
-
-def test_messages_about_a_process_are_found_after_its_end(
-    device: tuple[KernelLog, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cgroups, "sees_all_pids", lambda: True)
-    _, writing = device
-    os.write(writing, record(KILL, ago_s=60.0))
-    now = time.clock_gettime(time.CLOCK_MONOTONIC)
-    about = kernel_messages.about(4121, now - 90.0, str(tmp_path / "kmsg"))
-    assert [line.kind for line in about] == ["oom-kill"]
-    for pid, since in ((4121, now - 30.0), (4122, now - 90.0)):
-        os.write(writing, record(KILL, ago_s=60.0))
-        assert kernel_messages.about(pid, since, str(tmp_path / "kmsg")) == []
-    assert kernel_messages.about(4121, 0.0, str(tmp_path / "absent")) == []
-
-
-def test_messages_about_processes_of_another_namespace_are_not_believed(
-    device: tuple[KernelLog, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cgroups, "FIRST_PID_NAMESPACE", "pid:[1]")
-    os.write(device[1], record(KILL))
-    assert kernel_messages.about(4121, 0.0, str(tmp_path / "kmsg")) == []

@@ -1,17 +1,14 @@
 """Index of a log by time, and the offsets at which readers with a start time begin."""
 
-import itertools
 from pathlib import Path
 
 import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.logs import log_files
-from pylaunch.agent.logs.log_files import MOST, PERIOD_S, SHARE, LogIndex, begins, read, thinned
+from pylaunch.agent.logs.log_files import PERIOD_S, LogIndex, begins, read
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.base.layout import RunDirectory
-
-DAY = 86_400
 
 
 @pytest.fixture
@@ -106,23 +103,10 @@ def test_sizes_are_recorded_once_a_second_and_only_when_they_grow(directory: Run
     assert read(directory.times("0.out")) == [(1000.0, 4)]
 
 
-def test_marks_are_bounded_and_sparser_with_age() -> None:
-    year = [(float(second), second) for second in range(0, 365 * DAY, 600)] + [
-        (365.0 * DAY + second, second) for second in range(MOST)
-    ]
-    now = year[-1][0]
-    kept = thinned(year, now)
-    assert len(kept) <= MOST // 2
-    assert kept[-200:] == year[-200:]
-    for older, newer in itertools.pairwise(kept):
-        assert newer[0] - older[0] <= max(1.0, (now - older[0]) / SHARE + 600)
-
-
 def test_a_full_file_of_marks_is_thinned(
     directory: RunDirectory, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_files, "MOST", 40)
-    monkeypatch.setattr(log_files, "SHARE", 10)
     log = Path(directory.stream("0.out"))
     marks = LogIndex(directory, {"0.out": str(log)})
     with log.open("ab", buffering=0) as rank:

@@ -89,25 +89,6 @@ def test_auto_reads_what_a_script_imports(here: Path, source: str, framework: Fr
     assert understood("train.py").framework is framework
 
 
-TORCHRUN_SOURCES = {
-    "import torch.distributed.elastic.timer as timer": "torch.distributed.elastic.timer",
-    "from torch.distributed.elastic import timer": "torch.distributed.elastic.timer",
-    "import torch.distributed as dist\nif x:\n    dist.elastic.timer.configure(c)": "dist.elastic.timer",
-    "import os\nos.environ['TORCHELASTIC_USE_AGENT_STORE'] == 'True'": "TORCHELASTIC_USE_AGENT_STORE",
-    "if os.getenv('TORCHELASTIC_TIMER_FILE'): pass": "TORCHELASTIC_TIMER_FILE",
-}
-
-
-@pytest.mark.parametrize("source", TORCHRUN_SOURCES)
-def test_a_script_that_asks_torchrun_itself_for_something_gets_it_and_the_reason_is_reported(
-    here: Path, source: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (here / "train.py").write_text(source)
-    assert understood("train.py").framework is Framework.TORCHRUN
-    assert f"note: --framework torchrun, because of {TORCHRUN_SOURCES[source]}" in capsys.readouterr().err
-    assert understood("train.py", framework="direct").framework is Framework.DIRECT
-
-
 @pytest.mark.parametrize(
     "source",
     [
@@ -121,20 +102,6 @@ def test_a_script_that_works_without_torchrun_starts_without_it(
     (here / "train.py").write_text(source)
     assert understood("train.py").framework is Framework.DIRECT
     assert capsys.readouterr().err == ""
-
-
-def test_variables_that_the_agent_of_torchrun_reads_select_torchrun_unless_a_framework_is_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    direct = program.Program(("train.py",), Framework.DIRECT)
-    jax = program.Program(("train.py",), Framework.JAX)
-    timer = {"NCCL_DEBUG": "WARN", "TORCHELASTIC_ENABLE_FILE_TIMER": "1"}
-    assert program.with_variables(direct, "direct", timer) == direct
-    assert program.with_variables(jax, "auto", timer) == jax
-    assert program.with_variables(direct, "auto", {"NCCL_DEBUG": "WARN"}) == direct
-    assert capsys.readouterr().err == ""
-    assert program.with_variables(direct, "auto", timer).framework is Framework.TORCHRUN
-    assert "note: --framework torchrun, because of TORCHELASTIC_ENABLE_FILE_TIMER;" in capsys.readouterr().err
 
 
 def test_auto_reads_local_modules_too_and_the_script_first(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
