@@ -87,12 +87,11 @@ def _plan(target: str, typed: StartFlags, inventory: Path | None, limit: str | N
         )
     chosen, flags = _program(target, typed)
     env = environment.given(flags.env, flags.env_file, flags.secret, os.environ)
-    if target == SLURM:
-        if chosen.framework is Framework.TORCHRUN or chosen.framework.has_nodes_as_ranks:
-            raise UsageError(
-                f"slurm starts one task for each rank, and no {chosen.framework.value}",
-                hint=pylaunch("start", "--", *chosen.words),
-            )
+    if target == SLURM and (chosen.framework is Framework.TORCHRUN or chosen.framework.has_nodes_as_ranks):
+        raise UsageError(
+            f"slurm starts one task for each rank, and no {chosen.framework.value}",
+            hint=pylaunch("start", "--", *chosen.words),
+        )
     job = flags.job(chosen.words, chosen.framework, env, None, is_unread=chosen.is_unread)
     cluster = load_cluster(inventory, limit=limit)
     refuse_secrets(job.command, job.env)
