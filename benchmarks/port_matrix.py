@@ -17,6 +17,7 @@ from lab.lab import Lab
 from pylaunch.checks import mesh, suite
 from pylaunch.checks.survey import Wanted
 from pylaunch.inventory import load_cluster
+from pylaunch.transport import interrupts
 
 
 def main() -> None:
@@ -34,12 +35,12 @@ def measure(inventory: Path, runs: int) -> None:
     cluster, wanted = load_cluster(inventory, limit=None), Wanted(port=29500)
     first = cluster.hosts[0]
     alone = tuple(each for each in suite.CHECKS if not mesh.READINGS & each.asks(first, wanted).keys())
-    suite.take(cluster, wanted, alone)  # Opens the connections.
+    interrupts.run(suite.take_survey(cluster, wanted, alone))  # Opens the connections.
     timed: dict[str, list[float]] = {"without": [], "with": []}
     for _ in range(runs):
         for name, checks in (("without", alone), ("with", suite.CHECKS)):
             begun = time.monotonic()
-            suite.take(cluster, wanted, checks)
+            interrupts.run(suite.take_survey(cluster, wanted, checks))
             timed[name].append(time.monotonic() - begun)
     print(f"{len(cluster.hosts)} nodes{'':34}{'median':>9}{'worst':>9}")
     for name, seconds in timed.items():

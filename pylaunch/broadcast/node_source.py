@@ -26,7 +26,7 @@ from pylaunch.model.manifest import File, SymbolicLink
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.answers import NotAnAnswerError, decoded
 from pylaunch.probe.program import STREAMED, streamed
-from pylaunch.transport.connections import connector_of, in_full
+from pylaunch.transport.connections import connector_of, why_not_reached
 from pylaunch.transport.connector import Connector
 from pylaunch.transport.process import Child, describe_exit, last_line, spawn
 from pylaunch.transport.waiting import patience
@@ -172,8 +172,8 @@ class HostFailedError(Exception):
 
 async def why_program_ended(child: Child, connector: Connector) -> HostFailedError:
     """Wait for the end of a program that Python reads from its stdin, and return why it ended."""
-    ended = await in_full(connector, await child.leave(LEAVES_S))
-    if (failure := connector.failure(ended)) is not None:
+    ended = await child.leave(LEAVES_S)
+    if (failure := await why_not_reached(connector, ended)) is not None:
         return HostFailedError(failure.reason, failure.hint, is_unreachable=True)
     if ended.returncode in (126, 127):
         return HostFailedError(f"no Python at {ended.argv[-len(STREAMED) - 1]}", "it needs Python 3.8 or newer")

@@ -8,11 +8,10 @@ import contextlib
 import json
 import math
 import posixpath
-import signal
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -39,7 +38,7 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.answers import NotAnAnswerError, decoded
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.transport import interrupts
-from pylaunch.transport.connections import awaited_turn, connector_of
+from pylaunch.transport.connections import connector_of, opening
 from pylaunch.transport.connector import Connector
 from pylaunch.transport.process import Child, ProgramNotFoundError, allow_hosts, spawn
 from pylaunch.transport.waiting import patience
@@ -64,8 +63,6 @@ what it reports about its progress is its own claim."""
 TICK_S = 1.0
 CHUNK = 128 << 10
 """Bytes of a piece between which orders to the same host are sent."""
-
-T = TypeVar("T")
 
 
 class _Ready(msgspec.Struct):
@@ -124,7 +121,7 @@ def broadcast(
     """Put `payload` on every host of `cluster`. `rate` limits the bytes per second that this machine and each host
     send; 0 does not. Raises ChangedError when a source changes meanwhile, and KeyboardInterrupt."""
     allow_hosts(len(cluster.hosts))
-    return asyncio.run(until_interrupted(_Broadcast(cluster, payload, rate, on_progress).run()))
+    return interrupts.run(_Broadcast(cluster, payload, rate, on_progress).run())
 
 
 def broadcast_from(
@@ -145,23 +142,7 @@ def broadcast_from(
         finally:
             await source.child.leave(LEAVES_S)
 
-    return asyncio.run(until_interrupted(work()))
-
-
-async def until_interrupted(work: Coroutine[None, None, T]) -> T:
-    """Cancel `work` at a signal, so that it ends its processes in order, and raise KeyboardInterrupt then."""
-    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
-    received: list[signal.Signals] = []
-
-    def interrupt(number: signal.Signals) -> None:
-        received.append(number)
-        loop.call_soon_threadsafe(task.cancel)
-
-    with interrupts.received_by(interrupt):
-        await asyncio.wait({task})
-    if task.cancelled():
-        raise KeyboardInterrupt(interrupts.signal_words(received[0]))
-    return task.result()
+    return interrupts.run(work())
 
 
 class _Broadcast:
@@ -257,7 +238,7 @@ class _Broadcast:
             self._end(node, HostFailedError(error.message, error.hint))
 
     async def _connect(self, node: _PieceHost, connector: Connector) -> None:
-        async with awaited_turn(connector):
+        async with opening(connector, FIRST_ANSWER_S):
             node.child = child = await spawn(connector.argv((node.host.agent_python, *STREAMED)))
             try:
                 async with patience(FIRST_ANSWER_S):

@@ -20,7 +20,7 @@ from pylaunch.model.clock import Exchange, measure
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.answers import MALFORMED, Unmeasured, what_is_wrong
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
-from pylaunch.transport.connections import awaited_turn, connector_of
+from pylaunch.transport.connections import connector_of, opening
 from pylaunch.transport.process import Child, describe_exit, spawn
 from pylaunch.transport.waiting import patience
 
@@ -29,9 +29,6 @@ OFFSET: ReadingKey[Any] = ReadingKey("mesh.offset")
 SHELL: ReadingKey[Any] = ReadingKey("mesh.shell")
 READINGS: frozenset[str] = frozenset((MATRIX, OFFSET, SHELL))
 """Results for each host, in the form of readings of the probe."""
-
-MOST_OPENING = 64
-"""Connections that are opened at the same time."""
 
 BLOCK = 64
 """Hosts in one session. More hosts are divided into blocks, one after the other; the first host is in every block."""
@@ -89,7 +86,7 @@ class _NodeSession:
         return f"the connection ended ({describe_exit(ended.returncode)}): {reason}"
 
 
-def measure_mesh(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
+async def measure_mesh(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
     """Return the READINGS of every host of `cluster`: host → reading → value, or Unmeasured.
 
     `port` is the rendezvous port, on which every node listens during the session; None skips it. Of hosts with the
@@ -97,7 +94,7 @@ def measure_mesh(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]
     """
     found: dict[str, dict[str, Any]] = {}
     for block in _blocks(cluster):
-        for name, readings in asyncio.run(_measure_block(block, port)).items():
+        for name, readings in (await _measure_block(block, port)).items():
             found[name] = _joined(found[name], readings) if name in found else readings
     return found
 
@@ -120,19 +117,16 @@ async def _measure_block(cluster: Cluster, port: int | None) -> dict[str, dict[s
     script = streamed(program(node_side.main, BEGUN))
     nodes: list[_NodeSession] = []
     questions = _questions(cluster, port)
-    opening = asyncio.Semaphore(MOST_OPENING)
 
     async def listen(host: Host) -> None:
-        async with opening:
-            words = (host.agent_python, *STREAMED)
-            connector = connector_of(host, cluster.known_hosts)
-            async with awaited_turn(connector):
-                node = _NodeSession(host, await spawn(connector.argv(words)))
-                nodes.append(node)
-                await _listen(node, script, questions[host.name])
+        connector = connector_of(host, cluster.known_hosts)
+        async with opening(connector, LISTEN_TIMEOUT_S):
+            node = _NodeSession(host, await spawn(connector.argv((host.agent_python, *STREAMED))))
+            nodes.append(node)
+            await _listen(node, script, questions[host.name])
 
-    reasons = await _each({host.name: listen(host) for host in cluster.hosts})
     try:
+        reasons = await _each({host.name: listen(host) for host in cluster.hosts})
         answering = [node for node in nodes if node.host.name not in reasons]
         reasons |= await _each({node.host.name: _ping(node) for node in answering})
         answering = [node for node in answering if node.host.name not in reasons]

@@ -6,8 +6,7 @@ found   = check(request)                             one question to every host;
 
 import difflib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -24,8 +23,9 @@ from pylaunch.model.job import EVERY, USUAL_PORT, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.probe import answers
 from pylaunch.probe.answers import MALFORMED, Unmeasured, what_is_wrong
-from pylaunch.probe.ask import PLAIN, Answered, Asking, NoPython, Unreachable, ask, understood_all
+from pylaunch.probe.ask import TIMEOUT_S, Answered, Unreachable, gather_answers, understood_all
 from pylaunch.probe.program import probe
+from pylaunch.transport import interrupts
 from pylaunch.transport.connections import diagnose_connections
 
 CHECKS: tuple[Check, ...] = (
@@ -49,32 +49,22 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def take(
-    cluster: Cluster,
-    wanted: Wanted,
-    checks: Sequence[Check],
-    *,
-    how: Asking = PLAIN,
+async def take_survey(
+    cluster: Cluster, wanted: Wanted, checks: Sequence[Check], timeout_s: float = TIMEOUT_S
 ) -> Survey:
-    """Ask all hosts of `cluster` the questions of `checks` at once; if files differ, ask again for their content.
-
-    Ending `how.together` cancels the survey.
-    """
+    """Ask all hosts of `cluster` the questions of `checks` at once; if files differ, ask again for their content."""
     wanted = replace(wanted, peers={each.name: each.rank_address for each in cluster.hosts})
     questions = {each.name: questions_for(each, wanted, checks) for each in cluster.hosts}
-    ask_all = partial(ask, how=how)
-    found = _survey(cluster, wanted, questions, ask_all)
+    found = await _survey(cluster, wanted, questions, timeout_s)
     if any(mesh.READINGS & asked.keys() for asked in questions.values()):
-        found = replace(found, looks=_with_mesh(found))
-    if any(check.id == REACH for check in checks):
-        found = replace(found, unreachable=_diagnosed(found))
+        found = replace(found, looks=await _with_mesh(found))
     try:
         to_show = code.texts_to_ask(found)
     except MALFORMED:
         return found  # `judge` names the host.
     if not to_show:
         return found
-    shown = _survey(cluster.only(to_show), wanted, to_show, ask_all)
+    shown = await _survey(cluster.only(to_show), wanted, to_show, timeout_s)
     looks = {
         name: replace(look, readings={**look.readings, **shown.looks[name].readings}) if name in shown.looks else look
         for name, look in found.looks.items()
@@ -90,18 +80,15 @@ def questions_for(host: Host, wanted: Wanted, checks: Sequence[Check]) -> dict[s
     return questions
 
 
-def _survey(
-    cluster: Cluster,
-    wanted: Wanted,
-    questions: Mapping[str, Mapping[str, Any]],
-    ask_all: Callable[[Cluster, Mapping[str, bytes]], Mapping[str, Answered | Unreachable | NoPython]],
+async def _survey(
+    cluster: Cluster, wanted: Wanted, questions: Mapping[str, Mapping[str, Any]], timeout_s: float
 ) -> Survey:
     """Ask every host its own `questions` (host → reader → question)."""
     programs = {
         name: probe({reader: question for reader, question in asked.items() if reader not in mesh.READINGS})
         for name, asked in questions.items()
     }
-    looks, unreachable = understood_all(ask_all(cluster, programs), cluster, _look)
+    looks, unreachable = understood_all(await gather_answers(cluster, programs, timeout_s), cluster, _look)
     return Survey(
         cluster, wanted, {name: _as_asked(look, questions[name]) for name, look in looks.items()}, unreachable
     )
@@ -116,9 +103,9 @@ def _as_asked(look: Look, questions: Iterable[str]) -> Look:
     )
 
 
-def _with_mesh(survey: Survey) -> dict[str, Look]:
+async def _with_mesh(survey: Survey) -> dict[str, Look]:
     """Return the looks of the hosts that answered, with the results of the network between them."""
-    found = mesh.measure_mesh(survey.cluster.only(survey.looks), survey.wanted.port)
+    found = await mesh.measure_mesh(survey.cluster.only(survey.looks), survey.wanted.port)
     return {name: replace(look, readings={**look.readings, **found[name]}) for name, look in survey.looks.items()}
 
 
@@ -362,7 +349,9 @@ def plan_check(cluster: Cluster, job: JobSpec, needs: Needs, checks: Sequence[Ch
 def check(request: CheckRequest) -> Result:
     """Ask every host and judge the answers. Hosts that do not answer are findings, not errors."""
     begun = time.monotonic()
-    survey = take(request.cluster, request.wanted, request.checks)
+    survey = interrupts.run(take_survey(request.cluster, request.wanted, request.checks))
+    if any(check.id == REACH for check in request.checks):
+        survey = replace(survey, unreachable=_diagnosed(survey))
     return result(survey, request.checks, judge(survey, request.checks), time.monotonic() - begun)
 
 

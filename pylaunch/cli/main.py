@@ -19,7 +19,7 @@ from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.document import Invocation, current
 from pylaunch.terminal.doors import Names, Verb, VerbGroup, imported
 from pylaunch.terminal.option import CommandGroup
-from pylaunch.transport import interrupts
+from pylaunch.transport import interrupts, process
 from pylaunch.transport.waiting import AWAITED
 
 
@@ -149,7 +149,9 @@ def pylaunch() -> None:
 def main(command: click.Command = pylaunch, name: str = "pylaunch") -> None:
     """Entry point: run the command line of `command` and exit with one of the documented codes."""
     _open_closed_streams()
-    interrupts.install("interrupted twice: ended at once, without waiting for anything", ExitCode.INTERRUPTED)
+    interrupts.install(
+        "interrupted twice: ended at once, without waiting for anything", ExitCode.INTERRUPTED, process.end_running
+    )
     if console.is_terminal(sys.stderr):
         AWAITED.report_to(_say_silent)
     code = run(sys.argv[1:], command=command, name=name)

@@ -1,8 +1,7 @@
 """One process per host, over the connection that Ansible will use too: modules of the agent, piped into its Python."""
 
-import contextlib
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from pylaunch.base import untrusted_json
@@ -15,22 +14,21 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import Argv
 from pylaunch.probe.answers import MALFORMED, quoted_answer, what_is_wrong
 from pylaunch.probe.program import FROM_STDIN
-from pylaunch.transport.connections import connector_of, handshake_turn
-from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
+from pylaunch.transport import interrupts
+from pylaunch.transport.connections import connector_of, opening, why_not_obeyed, why_not_reached
+from pylaunch.transport.connector import ConnectionFailure, Connector
 from pylaunch.transport.process import (
     Completed,
     ProgramNotFoundError,
     TimedOutError,
-    Together,
     allow_hosts,
+    communicate,
     describe_exit,
     last_line,
 )
-from pylaunch.transport.waiting import AWAITED
 
 T = TypeVar("T")
 
-CONCURRENT = 64
 TIMEOUT_S = 60.0
 
 
@@ -65,17 +63,6 @@ class NoPython:
     path: str
 
 
-@dataclass(frozen=True)
-class Asking:
-    """Options of a request to hosts."""
-
-    timeout_s: float = TIMEOUT_S
-    together: Together | None = None
-    """Group of the processes; a group of its own without one."""
-
-
-PLAIN = Asking()
-
 Answered = Mapping[str, Any]
 """The JSON object that the program printed."""
 
@@ -97,54 +84,60 @@ def parted(
 
 
 def ask(
-    cluster: Cluster,
-    programs: Mapping[str, bytes],
-    how: Asking = PLAIN,
+    cluster: Cluster, programs: Mapping[str, bytes], timeout_s: float = TIMEOUT_S
+) -> dict[str, Answered | Unreachable | NoPython]:
+    """`gather_answers` for callers without an event loop; a signal ends it and raises KeyboardInterrupt."""
+    return interrupts.run(gather_answers(cluster, programs, timeout_s))
+
+
+async def gather_answers(
+    cluster: Cluster, programs: Mapping[str, bytes], timeout_s: float = TIMEOUT_S
 ) -> dict[str, Answered | Unreachable | NoPython]:
     """Return the answer of each host of `cluster` to its own program (host → program), in rank order.
 
-    Ctrl-C, or the end of `how.together`, ends the asking at once, also of a host that does not answer.
+    Cancelling it ends the asking at once, also of a host that does not answer.
     """
 
-    def one(asking: Together, host: Host) -> Answered | Unreachable | NoPython:
+    async def one(host: Host) -> Answered | Unreachable | NoPython:
         connector = connector_of(host, cluster.known_hosts)
-        ended = _run(asking, connector, (host.agent_python, *FROM_STDIN), programs[host.name], how.timeout_s)
-        answer = interpret(host, ended) if isinstance(ended, Completed) else ended
-        if isinstance(ended, Completed) and isinstance(answer, Unreachable | NoPython):
-            return _not_obeyed(asking, connector) or answer
+        ended = await _run(connector, (host.agent_python, *FROM_STDIN), programs[host.name], timeout_s)
+        if not isinstance(ended, Completed):
+            return ended
+        answer = interpret(host, ended)
+        if isinstance(answer, Unreachable | NoPython) and (failure := await why_not_obeyed(connector)) is not None:
+            return _unreachable(failure)
         return answer
 
-    return _of_all(cluster, one, how)
+    return await _of_all(cluster, one)
 
 
-def run_on_all(cluster: Cluster, words: Mapping[str, Argv], how: Asking = PLAIN) -> dict[str, Completed | Unreachable]:
+def run_on_all(
+    cluster: Cluster, words: Mapping[str, Argv], timeout_s: float = TIMEOUT_S
+) -> dict[str, Completed | Unreachable]:
     """Run its own command on each host of `cluster`, as `ask` does, and return how each of them ended."""
 
-    def one(asking: Together, host: Host) -> Completed | Unreachable:
-        ended = _run(asking, connector_of(host, cluster.known_hosts), words[host.name], b"", how.timeout_s)
+    async def one(host: Host) -> Completed | Unreachable:
+        ended = await _run(connector_of(host, cluster.known_hosts), words[host.name], b"", timeout_s)
         return Unreachable(f"no {ended.path}") if isinstance(ended, NoPython) else ended
 
-    return _of_all(cluster, one, how)
+    return interrupts.run(_of_all(cluster, one))
 
 
-def _of_all(cluster: Cluster, one: Callable[[Together, Host], T], how: Asking) -> dict[str, T]:
-    if not cluster.hosts:
-        return {}
-    workers = min(CONCURRENT, len(cluster.hosts))
-    allow_hosts(workers)
-    # In this order: the pool waits for its threads, which end when their processes do.
-    with ThreadPoolExecutor(workers) as pool, how.together or Together() as asking:
-        futures = {host.name: pool.submit(one, asking, host) for host in cluster.hosts}
-        return {name: future.result() for name, future in futures.items()}
-
-
-def _run(
-    asking: Together, connector: Connector, words: Argv, stdin: bytes, timeout_s: float
-) -> Completed | Unreachable | NoPython:
-    host = connector.host
+async def _of_all(cluster: Cluster, one: Callable[[Host], Coroutine[None, None, T]]) -> dict[str, T]:
+    allow_hosts(len(cluster.hosts))
+    tasks = [asyncio.ensure_future(one(host)) for host in cluster.hosts]
     try:
-        with handshake_turn(connector, asking), AWAITED.hosts([host.name], timeout_s):
-            ended = asking.run(connector.argv(words), stdin=stdin, timeout_s=timeout_s)
+        return dict(zip(cluster.names, await asyncio.gather(*tasks), strict=True))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _run(connector: Connector, words: Argv, stdin: bytes, timeout_s: float) -> Completed | Unreachable | NoPython:
+    try:
+        async with opening(connector, timeout_s):
+            ended = await communicate(connector.argv(words), stdin=stdin, timeout_s=timeout_s)
     except ProgramNotFoundError as error:
         return NoPython(error.program) if error.program == words[0] else Unreachable(error.message, error.hint)
     except TimedOutError:
@@ -152,26 +145,8 @@ def _run(
         return _unreachable(silence, connection_failed=not silence.host_answers)
     except PylaunchError as error:
         return Unreachable(error.message, error.hint)
-    if (failure := connector.failure(ended)) is not None:
-        if failure.again:
-            with contextlib.suppress(PylaunchError):
-                again = asking.run(failure.again, stdin=b"", timeout_s=LOGIN_TEST_TIMEOUT_S)
-                failure = connector.failure(again) or failure
-        return _unreachable(failure, connection_failed=True)
-    return ended
-
-
-def _not_obeyed(asking: Together, connector: Connector) -> Unreachable | None:
-    """Return why the host does not run commands, where that explains the missing answer."""
-    test = connector.login_test()
-    if test is None:
-        return None
-    try:
-        ended = asking.run(test.argv, stdin=b"", timeout_s=LOGIN_TEST_TIMEOUT_S)
-    except PylaunchError:
-        return None
-    failure = test.failure(ended)
-    return None if failure is None else _unreachable(failure)
+    failure = await why_not_reached(connector, ended)
+    return ended if failure is None else _unreachable(failure, connection_failed=True)
 
 
 def _unreachable(failure: ConnectionFailure, *, connection_failed: bool = False) -> Unreachable:

@@ -13,7 +13,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import Notes, RunRecord, ignore
 from pylaunch.model.text.argv import quoted
-from pylaunch.probe.ask import Asking, Unreachable, run_on_all
+from pylaunch.probe.ask import Unreachable, run_on_all
 from pylaunch.runs.connect.agent_link import (
     AGENT_ABSENT,
     AGENTS_DAMAGED,
@@ -81,7 +81,7 @@ def discover(cluster: Cluster, timeout_s: float = HELLO_TIMEOUT_S) -> Discovery:
     A host that does not answer within `timeout_s` counts as silent.
     """
     words = {host.name: ("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python) for host in cluster.hosts}
-    ended = run_on_all(cluster, words, Asking(timeout_s))
+    ended = run_on_all(cluster, words, timeout_s)
     reader = RecordReader(cluster)
     found = merged({host.name: _known(host, ended[host.name], reader) for host in cluster.hosts})
     hints = {name: each.hint for name, each in ended.items() if isinstance(each, Unreachable)}

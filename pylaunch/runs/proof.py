@@ -14,7 +14,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, Notes, RunRecord, ignore
 from pylaunch.model.text import typed_json
-from pylaunch.probe.ask import TIMEOUT_S, Asking, ask, parted
+from pylaunch.probe.ask import TIMEOUT_S, ask, parted
 from pylaunch.probe.program import program
 from pylaunch.protocol.readings.hosts import CleanupReading
 from pylaunch.runs.events import notice
@@ -73,7 +73,7 @@ class NodeProof:
 
 def leftover_processes(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
     """Return the leftover processes of the run on `hosts`; end none of them."""
-    return _ask(record.plan, hosts, Asking(LOOK_S), None, record.began)
+    return _ask(record.plan, hosts, LOOK_S, None, record.began)
 
 
 def end(plan: RunPlan, hosts: Iterable[str], grace_s: float, began: float | None) -> dict[str, NodeProof]:
@@ -82,11 +82,11 @@ def end(plan: RunPlan, hosts: Iterable[str], grace_s: float, began: float | None
     `began`: a time of the run; None if no rank began. Where ranks began, a node without any file of the run proves
     nothing: it may be another machine.
     """
-    return _ask(plan, hosts, Asking(TIMEOUT_S + grace_s), grace_s, began)
+    return _ask(plan, hosts, TIMEOUT_S + grace_s, grace_s, began)
 
 
 def _ask(
-    plan: RunPlan, hosts: Iterable[str], how: Asking, grace_s: float | None, began: float | None
+    plan: RunPlan, hosts: Iterable[str], timeout_s: float, grace_s: float | None, began: float | None
 ) -> dict[str, NodeProof]:  # fmt: skip
     wanted = plan.cluster.only(hosts)
     cluster = wanted.only(host.name for host in wanted.hosts if host.connection is not Connection.NONE)
@@ -94,7 +94,7 @@ def _ask(
     for host in cluster.hosts:
         words = (host.node_root, plan.run, host.name)
         programs[host.name] = program(cleanup.of_run, *words, began=began or 0.0, grace_s=grace_s)
-    answers, unreachable = parted(ask(cluster, programs, how=how), cluster)
+    answers, unreachable = parted(ask(cluster, programs, timeout_s), cluster)
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
     proofs |= of_ended_jobs(cluster.only(unreachable))

@@ -257,12 +257,9 @@ class _Attempt:
         if self._options.turn is None or not self._options.turn.hosts:
             self._emit(AttemptStarted(plan))
         try:
-            with (
-                _refusal_recorded(recorder, lambda: self._released_at is not None),
-                ChecksAtStart(plan, self._options.checks, self._with_findings) as checks,
-            ):
+            with _refusal_recorded(recorder, lambda: self._released_at is not None):
                 agent = self._recorded.archive.version
-                ended = on_fleet(plan, agent, partial(self._on_fleet, checks), source=self._source, last_s=LAST_S)
+                ended = on_fleet(plan, agent, self._on_fleet, source=self._source, last_s=LAST_S)
         except ClusterNotReadyError as error:
             if plan.restart == 0 and not _may_be_mended(plan, error):
                 raise
@@ -290,25 +287,26 @@ class _Attempt:
         """Record and report what the start waits for in the queue."""
         self._emit_run(event(EventKind.WAITING, f"waiting for {'; '.join(blocked_by)}"))
 
-    async def _until_ready(self, fleet: Fleet, checks: ChecksAtStart) -> tuple[Session, float | None]:
+    async def _until_ready(self, fleet: Fleet) -> tuple[Session, float | None]:
         """Bring all nodes to the release; return its instant, if the options choose it. An interrupt may end it."""
-        turn = self._options.turn if self.plan.restart == 0 else None
-        if turn is not None:
-            await checks.conclude_before_queue()
-            hosts = await free_hosts(turn, self.plan, self._waiting)
-            if turn.hosts:
-                self._move(hosts, fleet, checks)
-        session = Session(_launch(self._recorded, self._options), fleet, self._emit_run)
-        prepared = await session.prepare(installer(self.plan, self._recorded.archive))
-        await self._judge(prepared, checks)
+        async with ChecksAtStart(self.plan, self._options.checks, self._with_findings) as checks:
+            turn = self._options.turn if self.plan.restart == 0 else None
+            if turn is not None:
+                await checks.conclude_before_queue()
+                hosts = await free_hosts(turn, self.plan, self._waiting)
+                if turn.hosts:
+                    self._move(hosts, fleet, checks)
+            session = Session(_launch(self._recorded, self._options), fleet, self._emit_run)
+            prepared = await session.prepare(installer(self.plan, self._recorded.archive))
+            await self._judge(prepared, checks)
         # Twice: the release asks all nodes before it.
         hold, lead_s = self._options.hold, 2 * session.lead_s
         instant = None if hold is None else await asyncio.to_thread(hold, lead_s)
         await session.confirm()
         return session, instant
 
-    async def _on_fleet(self, checks: ChecksAtStart, fleet: Fleet) -> Outcome:
-        session, instant = await before_release(fleet, self._until_ready(fleet, checks))
+    async def _on_fleet(self, fleet: Fleet) -> Outcome:
+        session, instant = await before_release(fleet, self._until_ready(fleet))
         plan, options = self.plan, self._options
         async with in_their_jobs(plan, self._recorded.archive.version):
             started = await session.release(instant)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from time import monotonic
 from typing import Any
 
@@ -21,11 +20,10 @@ from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import EventKind
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.probe.ask import TIMEOUT_S, Asking
+from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.protocol.node_task import CONTAINER_IMAGE, GPU_MODELS
 from pylaunch.runs.events import Emit, event
 from pylaunch.runs.prepare.session import NodesRefusedError, PreparedNodes
-from pylaunch.transport.process import Together
 
 JUDGED = {"python_env.libraries": ("environment digest", "torch", "nccl"), "python_env.python": ("python",)}
 """Check → names of the essentials that it judges at a start."""
@@ -57,32 +55,29 @@ def at_start_checks(*, skip: Sequence[str] = ()) -> tuple[Check, ...]:
 
 
 class ChecksAtStart:
-    """The checks of one start, beside it. Entering begins it; leaving abandons questions that are still open."""
+    """The checks of one start, beside it. Entering begins them; leaving ends questions that are still open."""
 
     def __init__(self, plan: RunPlan, checks: Sequence[Check], emit: Emit) -> None:
         self._plan = plan
         self._checks = tuple(checks)
         self._emit = emit
         self._wanted = wanted_by(plan)
-        self._asked: Future[Survey] | None = None
+        self._asked: asyncio.Task[Survey] | None = None
         self._begun = 0.0
-        self._together = Together()
 
-    def __enter__(self) -> "ChecksAtStart":
+    async def __aenter__(self) -> "ChecksAtStart":
         if self._checks:
             self._asked = self._begin()
         return self
 
-    def _begin(self) -> Future[Survey]:
+    def _begin(self) -> asyncio.Task[Survey]:
         self._begun = monotonic()
-        thread = ThreadPoolExecutor(1, thread_name_prefix="checks")
-        asked = thread.submit(self._ask)
-        thread.shutdown(wait=False)
-        return asked
+        return asyncio.create_task(self._ask())
 
-    def __exit__(self, *_: object) -> None:
-        # The program cannot end before this thread, which may wait for a host that never answers.
-        self._together.end()
+    async def __aexit__(self, *_: object) -> None:
+        if self._asked is not None:
+            self._asked.cancel()
+            await asyncio.gather(self._asked, return_exceptions=True)
 
     @property
     def judged(self) -> Collection[str]:
@@ -98,7 +93,7 @@ class ChecksAtStart:
         """
         if self._asked is None:
             return
-        survey = await asyncio.wrap_future(self._asked)
+        survey = await self._asked
         self._asked = None
         asked = (check for check in self._checks if check.at_start is AtStart.ASKED)
         lasting = [check for check in asked if check.id not in FREED_BY_OTHERS]
@@ -115,7 +110,9 @@ class ChecksAtStart:
         """
         if not self._checks:
             return ()
-        survey = with_reports(await asyncio.wrap_future(self._asked or self._begin()), prepared)
+        if self._asked is None:
+            self._asked = self._begin()
+        survey = with_reports(await self._asked, prepared)
         found = result(survey, self._checks, suite.judge(survey, self._checks), monotonic() - self._begun)
         for finding in found.findings:
             if finding.check == REACH:
@@ -126,11 +123,11 @@ class ChecksAtStart:
         _refuse(found)
         return tuple(each for each in found.findings if each.severity is Severity.WARN and each.check != REACH)
 
-    def _ask(self) -> Survey:
+    async def _ask(self) -> Survey:
         # A silent host may delay a start by the probe no longer than by its agent.
         timeout_s = min(TIMEOUT_S, self._plan.job.start_timeout.total_seconds())
         asked = [check for check in self._checks if check.at_start is AtStart.ASKED]
-        return suite.take(self._plan.cluster, self._wanted, asked, how=Asking(timeout_s, self._together))
+        return await suite.take_survey(self._plan.cluster, self._wanted, asked, timeout_s)
 
 
 def _refuse(found: Result) -> None:

@@ -1,9 +1,9 @@
-"""Pick the connector of each host; wait for the turn of its handshake; diagnose and close connections.
+"""Pick the connector of each host, open connections in turn, explain those that fail, diagnose and close them.
 
 A handshake costs this machine tens of milliseconds of processor time, and ssh ends it after ConnectTimeout. When
 every host is connected to at once, each handshake gets a small share of the processors, and all time out together. So
 a handshake waits for its turn before its ssh is started: the time in the queue does not count against it. Commands
-over a connection that is open do not wait.
+over a connection that is open wait only while COMMANDS of them begin.
 
 Two commands that need the same connection at the same time log in once: the second waits for the first.
 """
@@ -21,53 +21,103 @@ from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
-from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, Connector, LocalConnector
+from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector, LocalConnector
 from pylaunch.transport.openssh import sharing
 from pylaunch.transport.openssh.connector import OpenSshConnector
 from pylaunch.transport.openssh.sharing import login as openssh_login
 from pylaunch.transport.openssh.sharing import open_connections
-from pylaunch.transport.process import Together
 from pylaunch.transport.slurm.connector import SlurmConnector
+from pylaunch.transport.waiting import AWAITED
 
-MOST = max(8, 4 * (os.cpu_count() or 1))
+HANDSHAKES = max(8, 4 * (os.cpu_count() or 1))
+COMMANDS = 64
+"""Commands that begin at the same time, with or without a handshake: more would only delay each of them."""
+
 SLOW_S = 2.0
-"""A handshake that takes longer waits for the network or the host, not for a processor here: others may begin."""
+"""One that takes longer waits for the network or the host, not for a processor here: others may begin."""
 
 POLL_S = 0.01
 
 
 @dataclass(frozen=True)
-class Handshake:
-    """One handshake, or a command over an open connection."""
+class Beginning:
+    """A command that has not answered yet."""
 
-    identity: str
+    identity: str | None
+    """Identity of the connection that it opens; None where one is open, or none is needed."""
+
     begun: float
 
 
 class Turns:
-    """Handshakes of this process that run now. Threads and event loops share them."""
+    """Commands of this process that begin now, on all of its event loops."""
 
     def __init__(
         self,
-        most: int = MOST,
+        handshakes: int = HANDSHAKES,
         opened: Callable[[], Collection[str]] = open_connections,
         *,
+        commands: int = COMMANDS,
         slow_s: float = SLOW_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most = most
+        self._handshakes = handshakes
+        self._commands = commands
         self._find_opened = opened
         self._slow_s = slow_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._running: dict[int, Handshake] = {}
+        self._running: dict[int, Beginning] = {}
         self._opened: Collection[str] = ()
         self._looked_at = float("-inf")
         self._waiting = 0
 
+    @property
+    def pause_s(self) -> float:
+        """Time until a waiting command asks again: together they ask equally often, however many they are."""
+        return POLL_S * max(1.0, self._waiting / self._handshakes)
+
+    def take(self, identity: str | None) -> Beginning | None:
+        """Return a turn for a command over the connection `identity`; None while it must wait."""
+        with self._lock:
+            now = self._clock()
+            if identity is not None and now - self._looked_at >= POLL_S:
+                self._opened, self._looked_at = self._find_opened(), now
+            self._running = {
+                key: turn
+                for key, turn in self._running.items()
+                if turn.identity not in self._opened and now - turn.begun < self._slow_s
+            }
+            needs_login = identity is not None and identity not in self._opened
+            if len(self._running) >= self._commands or (needs_login and not self._may_log_in(identity)):
+                return None
+            turn = Beginning(identity if needs_login else None, now)
+            self._running[id(turn)] = turn
+            return turn
+
+    def _may_log_in(self, identity: str | None) -> bool:
+        """Fewer handshakes than allowed run, and none for the same connection."""
+        running = [turn.identity for turn in self._running.values() if turn.identity is not None]
+        return len(running) < self._handshakes and identity not in running
+
+    def end(self, turn: Beginning) -> None:
+        """End a turn: its command has answered or ended."""
+        with self._lock:
+            self._running.pop(id(turn), None)
+
+    @contextlib.asynccontextmanager
+    async def awaited(self, identity: str | None) -> AsyncIterator[None]:
+        """Begin this block when a command over the connection `identity` has its turn."""
+        with self._counted():
+            while (turn := self.take(identity)) is None:
+                await asyncio.sleep(self.pause_s)
+        try:
+            yield
+        finally:
+            self.end(turn)
+
     @contextlib.contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Count a command that waits for its turn."""
+    def _counted(self) -> Iterator[None]:
         with self._lock:
             self._waiting += 1
         try:
@@ -76,75 +126,44 @@ class Turns:
             with self._lock:
                 self._waiting -= 1
 
-    @property
-    def pause_s(self) -> float:
-        """Time until a waiting command asks again: together they ask equally often, however many they are."""
-        return POLL_S * max(1.0, self._waiting / self._most)
-
-    def take(self, identity: str) -> Handshake | None:
-        """Return a turn for the connection `identity`.
-
-        None while `most` handshakes run, or one for the same connection.
-        """
-        with self._lock:
-            now = self._clock()
-            if now - self._looked_at >= POLL_S:
-                self._opened, self._looked_at = self._find_opened(), now
-                self._running = {
-                    key: turn
-                    for key, turn in self._running.items()
-                    if turn.identity not in self._opened and now - turn.begun < self._slow_s
-                }
-            turn = Handshake(identity, now)
-            if identity in self._opened:
-                return turn
-            if len(self._running) >= self._most or any(each.identity == identity for each in self._running.values()):
-                return None
-            self._running[id(turn)] = turn
-            return turn
-
-    def end(self, turn: Handshake) -> None:
-        """End a turn: its command has answered or ended."""
-        with self._lock:
-            self._running.pop(id(turn), None)
-
-    @contextlib.asynccontextmanager
-    async def awaited(self, identity: str) -> AsyncIterator[None]:
-        """Begin this block when `identity` has its turn."""
-        with self.waiting():
-            while (turn := self.take(identity)) is None:
-                await asyncio.sleep(self.pause_s)
-        try:
-            yield
-        finally:
-            self.end(turn)
-
 
 TURNS = Turns()
 """The processors are those of this machine, so all connections of this process share the turns."""
 
 
-@contextlib.contextmanager
-def handshake_turn(connector: Connector, group: Together) -> Iterator[None]:
-    """Begin this block, which connects, when it is its turn; at once when `group` has ended."""
-    if connector.identity is None:
-        yield
-        return
-    with TURNS.waiting():
-        while (turn := TURNS.take(connector.identity)) is None and not group.ends_within(TURNS.pause_s):
-            pass
-    try:
-        yield
-    finally:
-        if turn is not None:
-            TURNS.end(turn)
-
-
 @contextlib.asynccontextmanager
-async def awaited_turn(connector: Connector) -> AsyncIterator[None]:
-    """Begin this block, which connects, when it is its turn."""
-    async with contextlib.nullcontext() if connector.identity is None else TURNS.awaited(connector.identity):
-        yield
+async def opening(connector: Connector, within_s: float) -> AsyncIterator[None]:
+    """Begin this block, in which a command reaches the host and gets its first answer, when it is its turn.
+
+    The host is reported while it stays silent; the caller gives it up after `within_s` seconds.
+    """
+    async with TURNS.awaited(connector.identity):
+        with AWAITED.hosts([connector.host.name], within_s):
+            yield
+
+
+async def why_not_reached(connector: Connector, ended: process.Completed) -> ConnectionFailure | None:
+    """Return why the command line `ended` did not reach its host; None when it did.
+
+    Where ssh has not printed the reason, ask it again.
+    """
+    failure = connector.failure(ended)
+    if failure is None or not failure.again:
+        return failure
+    with contextlib.suppress(PylaunchError):
+        again = await process.communicate(failure.again, timeout_s=LOGIN_TEST_TIMEOUT_S)
+        return connector.failure(again) or failure
+    return failure
+
+
+async def why_not_obeyed(connector: Connector) -> ConnectionFailure | None:
+    """Return why the account runs no commands, where that explains a missing answer; None when it runs them."""
+    test = connector.login_test()
+    if test is None:
+        return None
+    with contextlib.suppress(PylaunchError):
+        return test.failure(await process.communicate(test.argv, timeout_s=LOGIN_TEST_TIMEOUT_S))
+    return None
 
 
 DIAGNOSED_AT_ONCE = 32
@@ -165,15 +184,6 @@ def connector_of(host: Host, known_hosts: str | None) -> Connector:
             return SlurmConnector(host)
         case Connection.NONE:
             raise ClusterNotReadyError(f"{host.name} is not in the inventory, so it is not connected to")
-
-
-async def in_full(connector: Connector, ended: process.Completed) -> process.Completed:
-    """Return a command line that failed as `ended` did and printed the reason that `ended` lacks, or `ended`."""
-    failure = connector.failure(ended)
-    if failure is None or not failure.again:
-        return ended
-    again = await (await process.spawn(failure.again)).leave(LOGIN_TEST_TIMEOUT_S)
-    return ended if connector.failure(again) is None else again
 
 
 def login(host: Host, known_hosts: str | None, words: Argv) -> Argv:

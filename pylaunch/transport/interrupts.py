@@ -5,17 +5,19 @@ second, LAST_S remain for cleanup. Then, or at the third, the process kills the 
 the terminal, writes its final message and exits without waiting.
 """
 
+import asyncio
 import atexit
 import contextlib
 import os
 import select
 import signal
 import termios
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
-from pylaunch.transport import process
+T = TypeVar("T")
 
 LAST_S = 2.0
 """Seconds for cleanup between the second signal and the end."""
@@ -34,9 +36,10 @@ class _Interrupts:
         self._last_words = b""
         self._exit_code = 128 + signal.SIGINT
         self._terminal: list[int | list[bytes | int]] | None = None
+        self.end_processes: Callable[[], None] = lambda: None
 
-    def install(self, last_words: str, exit_code: int) -> None:
-        self._last_words, self._exit_code = last_words.encode(), exit_code
+    def install(self, last_words: str, exit_code: int, end_processes: Callable[[], None]) -> None:
+        self._last_words, self._exit_code, self.end_processes = last_words.encode(), exit_code, end_processes
         with contextlib.suppress(termios.error):
             self._terminal = termios.tcgetattr(0)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -57,7 +60,7 @@ class _Interrupts:
         self.receiver(signal.Signals(number))
 
     def _end(self, number: int, frame: FrameType | None) -> NoReturn:
-        process.end_running()
+        self.end_processes()
         if self._terminal is not None:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(0, termios.TCSANOW, self._terminal)
@@ -83,15 +86,18 @@ def signal_words(number: signal.Signals) -> str:
     return "interrupted" if number is signal.SIGINT else f"pylaunch received {number.name}"
 
 
-def install(last_words: str, exit_code: int) -> None:
-    """Handle signals from now on; call it in the main thread. A forced end prints `last_words` and has `exit_code`."""
-    _of_this_process.install(last_words, exit_code)
+def install(last_words: str, exit_code: int, end_processes: Callable[[], None]) -> None:
+    """Handle signals from now on; call it in the main thread.
+
+    A forced end calls `end_processes`, prints `last_words` and has `exit_code`.
+    """
+    _of_this_process.install(last_words, exit_code, end_processes)
 
 
 def leaving() -> None:
     """Mark the work as done: from now on the first signal ends this process at once."""
     _of_this_process.is_leaving = True
-    process.end_running()
+    _of_this_process.end_processes()
 
 
 @contextlib.contextmanager
@@ -103,3 +109,27 @@ def received_by(receiver: Callable[[signal.Signals], object], last_s: float = LA
         yield
     finally:
         _of_this_process.receiver, _of_this_process.last_s = before
+
+
+def run(work: Coroutine[None, None, T]) -> T:
+    """Run `work` on a new event loop and return its result.
+
+    In the main thread, a signal cancels `work`, so that it ends its processes in order; then this raises
+    KeyboardInterrupt.
+    """
+    return asyncio.run(_until_interrupted(work) if threading.current_thread() is threading.main_thread() else work)
+
+
+async def _until_interrupted(work: Coroutine[None, None, T]) -> T:
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+    received: list[signal.Signals] = []
+
+    def interrupt(number: signal.Signals) -> None:
+        received.append(number)
+        loop.call_soon_threadsafe(task.cancel)
+
+    with received_by(interrupt):
+        await asyncio.wait({task})
+    if received and task.cancelled():
+        raise KeyboardInterrupt(signal_words(received[0]))
+    return task.result()

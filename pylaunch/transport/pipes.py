@@ -6,11 +6,8 @@ child has ended, what the pipes already hold is read, and nothing more is awaite
 
 import asyncio
 import contextlib
-import math
 import os
-import selectors
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import IO, Any
 
 from pylaunch.base.dataclass import dataclass
@@ -22,7 +19,6 @@ POLL_S = 0.1
 """Interval of polling a process where the kernel has no pidfd (before Linux 5.3)."""
 
 CHUNK = 1 << 16
-LONGEST_S = 3600.0
 MOST = 64 << 20
 """Bytes that a process may print: far more than any answer, and little enough to keep in memory."""
 
@@ -36,43 +32,6 @@ def end_descriptor(pid: int) -> int | None:
     with contextlib.suppress(OSError, AttributeError):  # Python on macOS has no pidfd_open.
         return os.pidfd_open(pid)
     return None
-
-
-def output_of(
-    pid: int, pipes: Sequence[IO[bytes]], has_ended: Callable[[], bool], timeout_s: float | None
-) -> list[bytes]:
-    """Return what arrives from `pipes` until the process `pid` has ended. Raises TimeoutError, FloodError."""
-    until = math.inf if timeout_s is None else time.monotonic() + timeout_s
-    received = {pipe.fileno(): bytearray() for pipe in pipes}
-    with selectors.DefaultSelector() as selector:
-        for descriptor in received:
-            selector.register(descriptor, selectors.EVENT_READ)
-
-        def read(within_s: float) -> bool:
-            """Read what is ready; return False when nothing became ready within `within_s` seconds."""
-            ready = selector.select(within_s)
-            for descriptor in [key.fd for key, _ in ready if key.fd in received]:
-                chunk = os.read(descriptor, CHUNK)
-                received[descriptor] += chunk
-                if len(received[descriptor]) > MOST:
-                    raise FloodError
-                if not chunk:
-                    selector.unregister(descriptor)
-            return bool(ready)
-
-        end = end_descriptor(pid)
-        with contextlib.nullcontext() if end is None else os.fdopen(end, "rb", buffering=0):
-            if end is not None:
-                selector.register(end, selectors.EVENT_READ)
-            while not has_ended():
-                if (left_s := until - time.monotonic()) <= 0:
-                    raise TimeoutError
-                read(min(left_s, LONGEST_S if end is not None else POLL_S))
-            if end is not None:
-                selector.unregister(end)
-        while selector.get_map() and read(QUIET_S):
-            pass
-    return [bytes(each) for each in received.values()]
 
 
 class _Writing(asyncio.BaseProtocol):

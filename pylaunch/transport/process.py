@@ -11,17 +11,14 @@ import select
 import shutil
 import signal
 import subprocess
-import tempfile
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.text.argv import Argv, quoted
-from pylaunch.transport import pipes
+from pylaunch.transport import interrupts, pipes
 
 OF_HOST = 10
 """Descriptors for one host: two processes, and the pipes of one that is being started.
@@ -114,133 +111,44 @@ def last_line(text: str, *, default: str = "no output") -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), default)
 
 
-class Together:
-    """A group of processes, run by several threads: an exception in the block, or `end`, kills those that still run."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._ended = threading.Event()
-
-    def __enter__(self) -> "Together":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self.end()
-
-    def end(self) -> None:
-        """Kill the processes of the group and start no more."""
-        with self._lock:
-            self._ended.set()
-            for process in self._running:
-                _kill_family(process)
-
-    def ends_within(self, seconds: float) -> bool:
-        """Wait at most `seconds` for the end of the group; return whether it has ended."""
-        return self._ended.wait(seconds)
-
-    def run(self, argv: Argv, *, stdin: bytes, timeout_s: float) -> Completed:
-        """Run `argv` as part of the group, as `run` does. Raises PylaunchError when the group has ended."""
-        process = self._started(argv, stdin)
-        try:
-            return _to_its_end(process, argv, timeout_s)
-        finally:
-            with self._lock:
-                self._running.discard(process)
-
-    def _started(self, argv: Argv, stdin: bytes) -> subprocess.Popen[bytes]:
-        with self._lock:
-            if self._ended.is_set():
-                raise PylaunchError(f"cancelled: {quoted(argv)}")
-            process = _started(argv, stdin)
-            self._running.add(process)
-            return process
-
-    @contextlib.contextmanager
-    def reading(self, argv: Argv, *, stdin: bytes, silence_s: float) -> Iterator[Callable[[int], bytes]]:
-        """Run `argv` as part of the group until the end of this block, with a reader of at most N bytes of its stdout.
-
-        The reader returns b"" at the end. It raises PylaunchError when nothing comes for `silence_s` seconds.
-        """
-        process = self._started(argv, stdin)
-        assert process.stdout is not None
-        poll = select.poll()
-        poll.register(process.stdout, select.POLLIN)
-
-        def read(most: int) -> bytes:
-            if not poll.poll(silence_s * 1000):
-                raise PylaunchError(f"silent for {silence_s:g} s")
-            return os.read(descriptor, most)
-
-        descriptor = process.stdout.fileno()
-        try:
-            yield read
-        finally:
-            _kill_family(process)
-            process.wait()
-            process.stdout.close()
-            if process.stderr is not None:
-                process.stderr.close()
-            with self._lock:
-                self._running.discard(process)
-            _running.discard(process)
-
-
 def run(
     argv: Argv,
     *,
-    stdin: bytes | None = None,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout_s: float | None = None,
+) -> Completed:
+    """`communicate` for callers without an event loop; a signal ends the process and raises KeyboardInterrupt."""
+    return interrupts.run(communicate(argv, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s))
+
+
+async def communicate(
+    argv: Argv,
+    *,
+    stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     timeout_s: float | None = None,
 ) -> Completed:
     """Run `argv` to its end and capture its output. `env` is added to the environment of this process.
 
-    Raises ProgramNotFoundError, and PylaunchError when the process runs longer than `timeout_s` or prints too much.
+    The process has ended when this returns, raises or is cancelled, even if others keep its pipes open. Raises
+    ProgramNotFoundError, and PylaunchError when it runs longer than `timeout_s` or prints too much.
     """
-    return _to_its_end(_started(argv, stdin or b"", env=env, cwd=cwd), argv, timeout_s)
-
-
-def _started(
-    argv: Argv, stdin: bytes | None, *, env: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> subprocess.Popen[bytes]:
-    """Start `argv`, whose whole stdin is `stdin`, or a pipe for None. Raises ProgramNotFoundError, UsageError."""
-    with _finding(argv), contextlib.nullcontext() if stdin is None else _in_memory(stdin) as source:
-        process = subprocess.Popen(
-            argv, stdin=source or subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=_environment(env), cwd=cwd, start_new_session=True,
-        )  # fmt: skip
-    _running.add(process)
-    return process
-
-
-def _in_memory(content: bytes) -> IO[bytes]:
-    """Return a file with `content`, which may have secrets: on no disk, where the kernel has such files."""
-    has_memory = hasattr(os, "memfd_create")  # Not on macOS.
-    file = os.fdopen(os.memfd_create("stdin"), "w+b") if has_memory else tempfile.TemporaryFile()  # noqa: SIM115
-    file.write(content)
-    file.seek(0)
-    return file
-
-
-def _to_its_end(process: subprocess.Popen[bytes], argv: Argv, timeout_s: float | None) -> Completed:
-    """Return the output of `process`. It has ended when this returns or raises, even if others keep its pipes open."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    with process.stdout, process.stderr:
-        try:
-            pair = (process.stdout, process.stderr)
-            stdout, stderr = pipes.output_of(process.pid, pair, lambda: process.poll() is not None, timeout_s)
-        except TimeoutError:
-            raise TimedOutError(f"no end after {timeout_s:g} s: {quoted(argv)}") from None
-        except pipes.FloodError:
-            raise PylaunchError(f"more than {pipes.MOST >> 20} MiB of output: {quoted(argv)}") from None
-        finally:
-            _kill_family(process)
-            process.wait()
-            _running.discard(process)
-    return Completed(argv, process.returncode, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
+    child = await spawn(argv, env=env, cwd=cwd)
+    try:
+        async with asyncio.timeout(timeout_s):
+            child.write(stdin)
+            child.close_stdin()
+            ended = await child.wait()
+    except TimeoutError:
+        raise TimedOutError(f"no end after {timeout_s:g} s: {quoted(argv)}") from None
+    finally:
+        await child.kill()
+    if child.has_flooded:
+        raise PylaunchError(f"more than {pipes.MOST >> 20} MiB of output: {quoted(argv)}")
+    return ended
 
 
 def end_running() -> None:
@@ -287,6 +195,9 @@ class Child:
         self._talk = talk
         self._stderr = bytearray()
         self._kill_note = ""
+        self.has_flooded = False
+        """It was killed because it printed more than `pipes.MOST` bytes."""
+
         self._drain_stderr = asyncio.ensure_future(self._keep_stderr())
         self._end = asyncio.ensure_future(self._watch_end())
         self._completed: asyncio.Future[Completed] | None = None
@@ -299,6 +210,14 @@ class Child:
     async def send(self, line: bytes) -> None:
         """Write `line` and wait until the pipe has room again. Raises ConnectionError when its stdin is closed."""
         await self._talk.send(line)
+
+    def write(self, content: bytes) -> None:
+        """Write `content` as it reads it, without waiting."""
+        self._talk.stdin.write(content)
+
+    async def read(self, most: int) -> bytes:
+        """Return the next bytes of its stdout, at least one and at most `most`; b"" at the end."""
+        return await self._talk.stdout.read(most)
 
     async def readline(self) -> bytes:
         """Return the next line of its stdout, with the newline; b"" at the end. Kill it for a line over MAX_LINE."""
@@ -332,6 +251,15 @@ class Child:
                 await asyncio.wait({self._end}, timeout=OBEYS_S)
         return await self.wait()
 
+    async def kill(self) -> None:
+        """Send SIGKILL to it and its process group, unless it has ended; what it printed and nobody read is dropped."""
+        _kill_family(self._process)
+        await asyncio.wait({self._end}, timeout=OBEYS_S)
+        self._talk.close()
+        self._drain_stderr.cancel()
+        if self._completed is not None:
+            self._completed.cancel()
+
     async def wait(self) -> Completed:
         """Wait for its end and return the rest of its stdout. Several callers may wait."""
         if self._completed is None:
@@ -342,6 +270,7 @@ class Child:
         try:
             rest = await pipes.rest_of(self._talk.stdout, self._end)
         except pipes.FloodError:
+            self.has_flooded = True
             self._kill(f"it sent more than {pipes.MOST >> 20} MiB")
             rest = b""
         await self._end
@@ -382,12 +311,17 @@ def ends(pid: int, within_s: float, *, after: signal.Signals | None = None) -> b
         os.close(process)
 
 
-async def spawn(argv: Argv) -> Child:
-    """Start `argv` with pipes. Raises ProgramNotFoundError."""
-    process = _started(argv, None)
+async def spawn(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Child:
+    """Start `argv` with pipes. Raises ProgramNotFoundError, and UsageError where `cwd` is missing."""
+    with _finding(argv):
+        process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=_environment(env), cwd=cwd, start_new_session=True,
+        )  # fmt: skip
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
+    _running.add(process)
     return Child(argv, process, await pipes.talk(process.stdin, process.stdout, process.stderr, longest=MAX_LINE))
 
 

@@ -85,7 +85,7 @@ def started(cluster: Cluster) -> list[str]:
 
 
 def measured(cluster: Cluster) -> list[str]:
-    return [str(readings) for readings in measure_mesh(cluster, None).values()]
+    return [str(readings) for readings in asyncio.run(measure_mesh(cluster, None)).values()]
 
 
 @pytest.mark.parametrize("connect", [probed, started, measured])

@@ -173,7 +173,7 @@ def deaf():
         except KeyboardInterrupt:
             word = "no"
 
-interrupts.install("enough", 130)
+interrupts.install("enough", 130, lambda: None)
 with interrupts.received_by({receiver}, {last_s}):
     deaf()
 """
@@ -203,7 +203,7 @@ class Late:
         print("late", flush=True)
         kill(pid, {number})
 
-interrupts.install("enough", 130)
+interrupts.install("enough", 130, lambda: None)
 builtins.late = Late()
 interrupts.leaving()
 raise SystemExit(3)

@@ -1,7 +1,7 @@
 """Fetch: list files on the nodes of a run, choose, and bring those of several nodes side by side."""
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,8 +19,9 @@ from pylaunch.model.text.size import shown_size
 from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import FROM_STDIN, program
 from pylaunch.terminal.listing import counted
+from pylaunch.transport import interrupts
 from pylaunch.transport.connections import connector_of
-from pylaunch.transport.process import Together
+from pylaunch.transport.process import spawn
 
 NODES_AT_ONCE = 8
 MOST = 10_000
@@ -30,6 +31,10 @@ SILENCE_S = 60.0
 LONGEST_LINE = 512
 SHOWN = 300
 """Characters of a reason from a node."""
+
+
+Read = Callable[[int], Awaitable[bytes]]
+"""Returns at most so many bytes of what a node sends; b"" at the end."""
 
 
 class NodeStoppedError(PylaunchError):
@@ -112,7 +117,7 @@ def fetch(request: FetchRequest, say: Callable[[str], None]) -> FetchResult:
     planned = [each.wanted for each in found if each.status == "planned"]
     if planned and not request.is_dry:
         say(f"fetching {shown_size(sum(each.file.size for each in planned))} in {counted(len(planned), 'file')}")
-        done = {each.wanted: each for each in _transferred(request, planned)}
+        done = {each.wanted: each for each in interrupts.run(_transferred(request, planned))}
         found = [done.get(each.wanted, each) for each in found]
     return FetchResult(request, found, failed, notes)
 
@@ -145,43 +150,52 @@ def _compared(request: FetchRequest, wanted: Fetched) -> FileResult:
     return FileResult(wanted, "kept", "another file is here") if is_kept else FileResult(wanted, "planned")
 
 
-def _transferred(request: FetchRequest, planned: Sequence[Fetched]) -> list[FileResult]:
+async def _transferred(request: FetchRequest, planned: Sequence[Fetched]) -> list[FileResult]:
     by_host: dict[str, list[Fetched]] = {}
     for each in planned:
         by_host.setdefault(each.host, []).append(each)
-    # In this order: the pool waits for its threads, which end when their processes do.
-    with ThreadPoolExecutor(min(NODES_AT_ONCE, len(by_host))) as pool, Together() as together:
-        results = pool.map(lambda host: _of_host(request, host, by_host[host], together), by_host)
-        return [each for of_host in results for each in of_host]
+    room = asyncio.Semaphore(NODES_AT_ONCE)
+
+    async def of_host(name: str) -> list[FileResult]:
+        async with room:
+            return await _of_host(request, name, by_host[name])
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(of_host(name)) for name in by_host]
+    return [each for task in tasks for each in task.result()]
 
 
-def _of_host(request: FetchRequest, name: str, files: Sequence[Fetched], together: Together) -> list[FileResult]:
+async def _of_host(request: FetchRequest, name: str, files: Sequence[Fetched]) -> list[FileResult]:
     """Let one node send its files, one after the other."""
     plan, host = request.plan, request.plan.cluster[name]
     words = [(each.file.path, each.file.size, each.file.mtime_ns) for each in files]
     script = program(run_files.send_files, (host.node_root, plan.run, plan.job.workdir), words)
     argv = connector_of(host, plan.cluster.known_hosts).argv((host.agent_python, *FROM_STDIN))
     done: list[FileResult] = []
+    child = await spawn(argv)
     try:
-        with together.reading(argv, stdin=script, silence_s=SILENCE_S) as read:
-            for each in files:
-                try:
-                    write_file(request.directory, each, contents(read, each.file.size))
-                except NotSentError as error:
-                    done.append(FileResult(each, "failed", error.message))
-                except OSError as error:
-                    raise NodeStoppedError(f"{each.place[-1]}: {error.strerror or error}") from None
-                else:
-                    done.append(FileResult(each, "fetched"))
+        child.write(script)
+        child.close_stdin()
+        for each in files:
+            try:
+                await write_file(request.directory, each, contents(child.read, each.file.size))
+            except NotSentError as error:
+                done.append(FileResult(each, "failed", error.message))
+            except OSError as error:
+                raise NodeStoppedError(f"{each.place[-1]}: {error.strerror or error}") from None
+            else:
+                done.append(FileResult(each, "fetched"))
     except PylaunchError as error:
         done += [FileResult(each, "failed", error.message) for each in files[len(done) :]]
+    finally:
+        await child.kill()
     return done
 
 
-def contents(read: Callable[[int], bytes], left: int) -> Iterator[bytes]:
+async def contents(read: Read, left: int) -> AsyncIterator[bytes]:
     """Yield the next file of `left` bytes that a node sends. Raises NotSentError for a file, NodeStoppedError for all
     that follow."""
-    while (word := _next_line(read)) != "end":
+    while (word := await _next_line(read)) != "end":
         if word.startswith("error "):
             raise NotSentError(visible_line(word[len("error ") :])[:SHOWN])
         if not word.isdecimal() or not 0 < int(word) <= min(left, run_files.CHUNK):
@@ -189,24 +203,28 @@ def contents(read: Callable[[int], bytes], left: int) -> Iterator[bytes]:
         rest = int(word)
         left -= rest
         while rest:
-            data = _some(read, rest)
+            data = await _some(read, rest)
             rest -= len(data)
             yield data
     if left:
         raise NodeStoppedError("it sends less than the file")
 
 
-def _next_line(read: Callable[[int], bytes]) -> str:
+async def _next_line(read: Read) -> str:
     line = b""
     while not line.endswith(b"\n"):
         if len(line) >= LONGEST_LINE:
             raise NodeStoppedError("it sends something else than the file")
-        line += _some(read, 1)
+        line += await _some(read, 1)
     return line[:-1].decode("utf-8", "replace")
 
 
-def _some(read: Callable[[int], bytes], most: int) -> bytes:
-    data = read(most)
+async def _some(read: Read, most: int) -> bytes:
+    try:
+        async with asyncio.timeout(SILENCE_S):
+            data = await read(most)
+    except TimeoutError:
+        raise NodeStoppedError(f"silent for {SILENCE_S:g} s") from None
     if not data:
         raise NodeStoppedError("the connection ended")
     return data

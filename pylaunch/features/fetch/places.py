@@ -6,7 +6,7 @@ Names that nodes report are data. No name and no link of what is here leads out 
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -112,7 +112,7 @@ def is_here(directory: Path, wanted: Fetched) -> bool | None:
     return is_same and stat.S_ISREG(status.st_mode)
 
 
-def write_file(directory: Path, wanted: Fetched, contents: Iterable[bytes]) -> None:
+async def write_file(directory: Path, wanted: Fetched, contents: AsyncIterable[bytes]) -> None:
     """Write `contents` to the place of `wanted`, whole or not at all. Raises OSError, and what `contents` raises."""
     with _parent(directory, wanted, make=True) as parent:
         part = f".{wanted.place[-1]}.part"
@@ -120,7 +120,8 @@ def write_file(directory: Path, wanted: Fetched, contents: Iterable[bytes]) -> N
             os.unlink(part, dir_fd=parent)
         try:
             with open(os.open(part, _NEW, 0o666, dir_fd=parent), "wb") as file:  # noqa: PTH123 -- relative to `parent`
-                file.writelines(contents)
+                async for content in contents:
+                    file.write(content)
                 file.flush()
                 os.utime(file.fileno(), ns=(wanted.file.mtime_ns, wanted.file.mtime_ns))
             os.rename(part, wanted.place[-1], src_dir_fd=parent, dst_dir_fd=parent)

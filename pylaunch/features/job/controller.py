@@ -29,7 +29,7 @@ from pylaunch.features.job.placement import Part
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
-from pylaunch.probe.ask import Asking, ask, understood_all
+from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import program
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter
@@ -282,7 +282,7 @@ def readiness(planned: PlannedPart, ready: ReadyTest, age_s: float) -> tuple[boo
     port = part.ports.get(ready.target) or int(ready.target)
     script = program(on_node.print_readiness, port, ready.path, host.rank_address, planned.run, age_s)
     cluster = replace(part.cluster, hosts=(host,))
-    answers = ask(cluster, {host.name: script}, how=Asking(TEST_TIMEOUT_S))
+    answers = ask(cluster, {host.name: script}, TEST_TIMEOUT_S)
     found, failed = understood_all(
         answers, cluster, lambda answer: (answer["ready"] is True, str(answer["why"])[:LONGEST_WHY])
     )

@@ -29,7 +29,8 @@ from pylaunch.runs import steady_clock
 from pylaunch.runs.events import Attached, AttemptEnded, AttemptStarted, RanksReleased, StartEvent
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import RunEnding, RunObserver
-from pylaunch.transport.process import Together, describe_exit, program_path
+from pylaunch.transport import process
+from pylaunch.transport.process import describe_exit, program_path
 
 LIMIT_S = 5.0
 """Time for one delivery, and for all that are left when the run has ended."""
@@ -61,14 +62,14 @@ class NotifyTarget:
     argv: tuple[str, ...] = ()
     """Program and its arguments; () for a webhook."""
 
-    def deliver(self, notification: Mapping[str, object], programs: Together) -> None:
-        """Deliver within LIMIT_S; `programs` ends a program of an abandoned delivery. Raises NotDeliveredError."""
+    def deliver(self, notification: Mapping[str, object]) -> None:
+        """Deliver within LIMIT_S. Raises NotDeliveredError."""
         if not self.argv:
             self._post(_PINGS.sub(lambda found: f"{found[0]} ", str(notification["text"])), notification)
             return
         content = json.dumps(notification).encode() + b"\n"
         try:
-            ended = programs.run(self.argv, stdin=content, timeout_s=LIMIT_S)
+            ended = process.run(self.argv, stdin=content, timeout_s=LIMIT_S)
         except OSError as error:
             raise NotDeliveredError(error.strerror or "cannot be started") from None
         except PylaunchError:
@@ -261,7 +262,6 @@ class Delivery:
         self._target = target
         self._waiting: SimpleQueue[dict[str, object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._programs = Together()
         self._has_warned = False
 
     def put(self, notification: dict[str, object]) -> None:
@@ -288,12 +288,11 @@ class Delivery:
             late = "interrupted"
         if self._thread.is_alive():
             self._warn(late)
-            self._programs.end()
 
     def _deliver_all(self) -> None:
         while (notification := self._waiting.get()) is not None:
             try:
-                self._target.deliver(notification, self._programs)
+                self._target.deliver(notification)
             except PylaunchError as error:
                 self._warn(error.message)
 

@@ -20,10 +20,10 @@ from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.text.argv import Argv, pylaunch
 from pylaunch.runs import steady_clock
-from pylaunch.transport.connections import awaited_turn, connector_of, in_full
-from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
+from pylaunch.transport.connections import connector_of, opening, why_not_obeyed, why_not_reached
+from pylaunch.transport.connector import ConnectionFailure, Connector
 from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
-from pylaunch.transport.waiting import AWAITED, patience
+from pylaunch.transport.waiting import patience
 
 ROOT_UNTRUSTED = 95
 AGENT_ABSENT = 96
@@ -254,7 +254,9 @@ class AgentLink:
         """Wait for the end of the connection and return its reason in words."""
         ended = await self._child.leave(LEAVES_S)
         # The relay on the host ends well when the agent is gone.
-        return CLOSED if ended.ok and not ended.stderr else why_ended(self._connector, ended).reason
+        if ended.ok and not ended.stderr:
+            return CLOSED
+        return why_ended(self.host, ended, self._connector.failure(ended)).reason
 
 
 @dataclass(frozen=True)
@@ -282,10 +284,7 @@ async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call)
     if host.slurm_job is not None and call.verb == "open":
         call = replace(call, within_s=SLURM_OPENS_S)
     # A connection of its own replaces a silent one, whose node counts as lost soon: it does not wait.
-    async with contextlib.AsyncExitStack() as turns:
-        if call.shared:
-            await turns.enter_async_context(awaited_turn(connector))
-            turns.enter_context(AWAITED.hosts([host.name], call.within_s))
+    async with opening(connector, call.within_s) if call.shared else contextlib.nullcontext():
         began = time.monotonic()
         link = await _opened(connector, agent, call)
         link.seconds = time.monotonic() - began
@@ -314,8 +313,8 @@ async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
             return AgentLink(connector, child, hello, await _measure_clock(connector, child))
     except NoAgentError:
         await child.end()
-        if (failure := await _not_obeyed(connector)) is not None:
-            raise failure from None
+        if (failure := await why_not_obeyed(connector)) is not None:
+            raise LinkError(failure.reason, failure.hint) from None
         raise
     except LinkError:
         await child.end()
@@ -327,16 +326,6 @@ async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
     except asyncio.CancelledError:
         child.signal(signal.SIGTERM)
         raise
-
-
-async def _not_obeyed(connector: Connector) -> LinkError | None:
-    """Return the reason why the host does not run commands, if that explains the missing agent."""
-    test = connector.login_test()
-    if test is None:
-        return None
-    child = await spawn(test.argv)
-    failure = test.failure(await child.leave(LOGIN_TEST_TIMEOUT_S))
-    return None if failure is None else LinkError(failure.reason, failure.hint)
 
 
 def _refused(failed: protocol.Failed, call: Call) -> LinkError:
@@ -369,13 +358,12 @@ async def _explain(connector: Connector, child: Child, interpreter: str = "") ->
         return InterpreterAbsentError(f"{interpreter} does not exist")
     if ended.returncode == AGENT_ABSENT:
         return AgentAbsentError(connector.host)
-    return why_ended(connector, await in_full(connector, ended))
+    return why_ended(connector.host, ended, await why_not_reached(connector, ended))
 
 
-def why_ended(connector: Connector, ended: Completed) -> LinkError:
-    """Return the reason why a connection ended."""
-    host = connector.host
-    if (failure := connector.failure(ended)) is not None:
+def why_ended(host: Host, ended: Completed, failure: ConnectionFailure | None) -> LinkError:
+    """Return the reason why a connection ended; `failure` is why it did not reach the host, if it did not."""
+    if failure is not None:
         return LinkError(failure.reason, failure.hint, is_final=failure.is_final)
     if ended.returncode == PYTHON_ABSENT:
         return NoAgentError(f"no Python at {host.agent_python}", host_errors.agent_python(host))

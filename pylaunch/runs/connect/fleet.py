@@ -61,9 +61,6 @@ RECONNECT_PAUSE_S = 0.5
 UNKNOWN_S = 60.0
 """Uncertainty of a clock that could not be measured."""
 
-CONNECTING = 64
-"""Connections that are opened at the same time: more would only delay each of them."""
-
 
 @dataclass(frozen=True)
 class ConnectionEnded:
@@ -243,7 +240,6 @@ class Fleet:
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
         self._interrupts = 0
-        self._connecting = asyncio.Semaphore(CONNECTING)
         self._abandoned: list[AgentLink] = []
         self._heartbeats = Heartbeats([], 0.0)
         self._timeout_s = 0.0
@@ -421,10 +417,9 @@ class Fleet:
         self.links.clear()
 
     async def _open(self, name: str, call: Call) -> AgentLink:
-        async with self._connecting:
-            link = await open_link(self._cluster[name], self._cluster.known_hosts, self._agent, call)
-            link.hello = cast(protocol.Hello, self._scopes[name].confined(link.hello, frozenset()))
-            return link
+        link = await open_link(self._cluster[name], self._cluster.known_hosts, self._agent, call)
+        link.hello = cast(protocol.Hello, self._scopes[name].confined(link.hello, frozenset()))
+        return link
 
     def _listen(self, name: str, link: AgentLink) -> None:
         self.links[name] = link

@@ -16,9 +16,8 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan, RunPlan, on_hosts
 from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.probe.ask import Answered, Asking, ask, understood_all
+from pylaunch.probe.ask import Answered, gather_answers, understood_all
 from pylaunch.probe.program import probe
-from pylaunch.transport.process import Together
 
 FIRST_S, MOST_S, GROWS = 2.0, 30.0, 1.5
 """First pause between two questions, longest one, and the factor from one to the next."""
@@ -53,22 +52,12 @@ async def free_hosts(turn: Turn, plan: RunPlan, report: Callable[[tuple[str, ...
 
     `report` receives what blocks the start, in words, when that changes.
 
-    Raises ClusterNotReadyError when a node cannot be asked. An interrupt may end it.
+    Raises ClusterNotReadyError when a node cannot be asked.
     """
-    asking = Together()
-    try:
-        return await _wait(turn, plan, asking, report)
-    finally:
-        asking.end()
-
-
-async def _wait(
-    turn: Turn, plan: RunPlan, asking: Together, report: Callable[[tuple[str, ...]], None]
-) -> tuple[Host, ...]:
     nodes = on_hosts(plan, turn.hosts or plan.cluster.hosts).nodes
     wanted, pause_s, reported = len(plan.nodes), FIRST_S, [""]
     while True:
-        blocked = await asyncio.to_thread(_blocked, nodes, plan, turn, asking)
+        blocked = await _blocked(nodes, plan, turn)
         free = [node.host for node in nodes if not blocked[node.host.name]]
         if len(free) >= wanted:
             return tuple(free[:wanted])
@@ -82,11 +71,11 @@ async def _wait(
         pause_s = min(MOST_S, GROWS * pause_s)
 
 
-def _blocked(nodes: Sequence[NodePlan], plan: RunPlan, turn: Turn, asking: Together) -> dict[str, Blocked]:
+async def _blocked(nodes: Sequence[NodePlan], plan: RunPlan, turn: Turn) -> dict[str, Blocked]:
     """Return what others hold on each node. Raises ClusterNotReadyError when too few nodes can be asked."""
     cluster = replace(plan.cluster, hosts=tuple(node.host for node in nodes))
     programs = {node.host.name: probe(_question(node, plan, turn)) for node in nodes}
-    found, failed = understood_all(ask(cluster, programs, Asking(ANSWERS_S, asking)), cluster, _held)
+    found, failed = understood_all(await gather_answers(cluster, programs, ANSWERS_S), cluster, _held)
     if len(nodes) - len(failed) < len(plan.nodes):
         host, why = next(iter(failed.items()))
         raise ClusterNotReadyError(f"{host}: {why.reason}", hint=why.hint)

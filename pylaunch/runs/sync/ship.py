@@ -17,7 +17,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.manifest import File
 from pylaunch.model.text.size import shown_size
 from pylaunch.probe.answers import NotAnAnswerError, decoded
-from pylaunch.runs.connect.fleet import CONNECTING, Fleet
+from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.sync.tree import CHUNK, Tree
 from pylaunch.transport.process import Child, describe_exit, last_line
 
@@ -47,6 +47,10 @@ class Shipped:
     """An earlier attempt of the run used this tree; the files that its ranks wrote are there."""
 
 
+AT_ONCE = 64
+"""Nodes that receive code at the same time."""
+
+
 class NotShippedError(Exception):
     """A node could not receive the code, with the reason."""
 
@@ -60,7 +64,7 @@ class NotShippedError(Exception):
 
 async def ship(tree: Tree, fleet: Fleet, cluster: Cluster) -> dict[str, Shipped | NotShippedError]:
     """Ship the code to each host of `cluster`, many at a time; return the result by name."""
-    room = asyncio.Semaphore(CONNECTING)
+    room = asyncio.Semaphore(AT_ONCE)
 
     async def to(name: str) -> Shipped | NotShippedError:
         async with room:

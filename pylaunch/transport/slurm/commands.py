@@ -247,7 +247,7 @@ def _known(command: str, *argv: str) -> str | None:
     raise _failed(command, ended)
 
 
-def _run(argv: Argv, stdin: bytes | None = None) -> Completed:
+def _run(argv: Argv, stdin: bytes = b"") -> Completed:
     environment = connector.without_inputs(os.environ) if argv[0] == "sbatch" else ()
     program = "srun" if argv[0] == "env" else argv[0]
     if process.program_path(program) is None:

@@ -1,7 +1,8 @@
 """Files are written below one directory, whatever links are there; answers that are no file are refused."""
 
+import asyncio
 import io
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -17,19 +18,27 @@ def wanted(*place: str, size: int = 4, mtime_ns: int = TIME) -> Fetched:
     return Fetched("n1", NodeFile("/".join(place), size, mtime_ns, 7), place)
 
 
+def write(directory: Path, each: Fetched, contents: Iterable[bytes]) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for content in contents:
+            yield content
+
+    asyncio.run(write_file(directory, each, chunks()))
+
+
 def test_a_file_is_whole_and_has_its_time_or_is_not_there(tmp_path: Path) -> None:
     each, to = wanted("ckpt", "a.pt"), tmp_path / "to"
 
-    def broken() -> Iterator[bytes]:
+    async def broken() -> AsyncIterator[bytes]:
         yield b"ab"
         raise NotSentError("it changed")
 
     with pytest.raises(NotSentError):
-        write_file(to, each, broken())
+        asyncio.run(write_file(to, each, broken()))
     assert is_here(to, each) is None
     assert list((to / "ckpt").iterdir()) == []
     (to / "ckpt/.a.pt.part").write_bytes(b"of a command that was killed")
-    write_file(to, each, [b"ab", b"cd"])
+    write(to, each, [b"ab", b"cd"])
     assert (to / "ckpt/a.pt").read_bytes() == b"abcd"
     assert is_here(to, each) is True
     assert is_here(to, wanted("ckpt", "a.pt", mtime_ns=TIME + 1)) is False
@@ -42,26 +51,38 @@ def test_no_link_leads_out_of_the_directory(tmp_path: Path) -> None:
     to.mkdir()
     (to / "ckpt").symlink_to(outside)
     with pytest.raises(OSError, match=r"Not a directory|symbolic"):
-        write_file(to, wanted("ckpt", "a.pt"), [b"abcd"])
+        write(to, wanted("ckpt", "a.pt"), [b"abcd"])
     with pytest.raises(OSError, match=r"Not a directory|symbolic"):
         is_here(to, wanted("ckpt", "a.pt"))
     (to / ".b.pt.part").symlink_to(outside / "secret")
-    write_file(to, wanted("b.pt"), [b"abcd"])
+    write(to, wanted("b.pt"), [b"abcd"])
     (to / "c.pt").symlink_to(outside / "secret")
     assert is_here(to, wanted("c.pt")) is False
     assert list(outside.iterdir()) == []
 
 
-def contents(sent: bytes, left: int) -> bytes:
-    return b"".join(node_files.contents(io.BytesIO(sent).read, left))
+def reader(sent: bytes) -> Callable[[int], Awaitable[bytes]]:
+    source = io.BytesIO(sent)
+
+    async def read(most: int) -> bytes:
+        return source.read(most)
+
+    return read
+
+
+def contents(read: Callable[[int], Awaitable[bytes]], left: int) -> bytes:
+    async def work() -> bytes:
+        return b"".join([each async for each in node_files.contents(read, left)])
+
+    return asyncio.run(work())
 
 
 def test_files_follow_each_other() -> None:
-    read = io.BytesIO(b"2\nab1\ncend\nerror gone\nend\n").read
-    assert b"".join(node_files.contents(read, 3)) == b"abc"
+    read = reader(b"2\nab1\ncend\nerror gone\nend\n")
+    assert contents(read, 3) == b"abc"
     with pytest.raises(NotSentError, match="gone"):
-        list(node_files.contents(read, 3))
-    assert list(node_files.contents(read, 0)) == []
+        contents(read, 3)
+    assert contents(read, 0) == b""
 
 
 @pytest.mark.parametrize(
@@ -69,10 +90,10 @@ def test_files_follow_each_other() -> None:
 )
 def test_a_node_that_sends_anything_else_is_heard_no_further(sent: bytes) -> None:
     with pytest.raises(NodeStoppedError):
-        contents(sent, 3)
+        contents(reader(sent), 3)
 
 
 def test_its_reasons_are_shown_without_control_characters() -> None:
     with pytest.raises(NotSentError) as error:
-        contents(b"error \x1b[2Jgone\n", 3)
+        contents(reader(b"error \x1b[2Jgone\n"), 3)
     assert error.value.message == r"\x1b[2Jgone"

@@ -1,5 +1,6 @@
 """Malformed answers of a host are reported for that host; the other hosts are judged."""
 
+import asyncio
 import itertools
 import json
 from dataclasses import replace
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pylaunch.agent.probe.registry import ReadingKey
-from pylaunch.checks import mesh
+from pylaunch.checks import mesh, suite
 from pylaunch.checks.check import Check
 from pylaunch.checks.occupancy.look import _view
 from pylaunch.checks.suite import CHECKS, _look, _survey, judge
@@ -18,7 +19,7 @@ from pylaunch.checks.survey import Look, Survey, Wanted
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.probe.answers import MALFORMED
-from pylaunch.probe.ask import Unreachable, interpret, understood
+from pylaunch.probe.ask import Answered, Unreachable, interpret, understood
 from pylaunch.transport.process import Completed
 
 HOSTS = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}", devices=(0, 1)) for number in (1, 2, 3)))
@@ -65,12 +66,15 @@ def test_the_odd_host_is_named_and_the_others_are_judged() -> None:
     assert "its answer is not understood (TypeError" in found[0].text
 
 
-def test_a_host_that_leaves_a_reading_out_passes_no_check() -> None:
+def test_a_host_that_leaves_a_reading_out_passes_no_check(monkeypatch: pytest.MonkeyPatch) -> None:
     asks = {"infiniband.memlock": None}
     whole, other = as_answered({"infiniband.memlock": 1}), as_answered({"host.shm": None, "reach.sudo": None})
-    found = _survey(
-        HOSTS, WANTED, dict.fromkeys(HOSTS.names, asks), lambda *_: {"n1": whole, "n2": other, "n3": as_answered({})}
-    )
+
+    async def answers(*_: object) -> dict[str, Answered]:
+        return {"n1": whole, "n2": other, "n3": as_answered({})}
+
+    monkeypatch.setattr(suite, "gather_answers", answers)
+    found = asyncio.run(_survey(HOSTS, WANTED, dict.fromkeys(HOSTS.names, asks), 1.0))
     assert all(look.readings.keys() == asks.keys() for look in found.looks.values())
     reported = judge(found, [replace(COUNTS, asks=lambda host, wanted: asks, judge=lambda survey: [])])
     assert [(each.severity, each.hosts, each.text) for each in reported] == [

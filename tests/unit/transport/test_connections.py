@@ -1,6 +1,6 @@
 """Turns of SSH handshakes, by a clock and a set of open connections of the test."""
 
-from pylaunch.transport.connections import POLL_S, Turns
+from pylaunch.transport.connections import COMMANDS, POLL_S, Turns
 
 SLOW_S = 2.0
 
@@ -57,3 +57,17 @@ def test_hosts_that_do_not_answer_hold_up_the_others_for_a_moment_only() -> None
     assert machine.turns.take("c") is not None
     assert machine.turns.take("d") is not None
     assert machine.turns.take("e") is None
+
+
+def test_commands_over_open_connections_begin_a_few_at_a_time_and_slow_ones_hold_up_no_other() -> None:
+    machine = Machine()
+    machine.open("a")
+    first = machine.turns.take("a")
+    assert first is not None
+    assert all(machine.turns.take(None) is not None for _ in range(COMMANDS - 1))
+    assert machine.turns.take("a") is None
+    machine.turns.end(first)
+    assert machine.turns.take("a") is not None
+    assert machine.turns.take(None) is None
+    machine.now += SLOW_S + POLL_S
+    assert machine.turns.take(None) is not None

@@ -21,7 +21,6 @@ KNOWN = {
     "features/containers/flags.py: /sys": "a path in the image",
     "store/runs.py: /proc": "finds a stopped controller; elsewhere none is",
     "transport/pipes.py: pidfd_open": "falls back to polling",
-    "transport/process.py: memfd_create": "falls back to a temporary file",
     "transport/process.py: pidfd_open": "ends another controller of this machine",
     "transport/process.py: pidfd_send_signal": "ends another controller of this machine",
     "transport/guard.py: /proc": "finds an Ansible whose controller was killed",

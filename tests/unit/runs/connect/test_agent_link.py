@@ -2,13 +2,12 @@
 
 from pylaunch.model.cluster import Host
 from pylaunch.runs.connect.agent_link import PYTHON_ABSENT, ROOT_UNTRUSTED, AgentAbsentError, NoAgentError, why_ended
-from pylaunch.transport.connector import LocalConnector
 from pylaunch.transport.process import Completed
 
 
 def ended(host: Host, returncode: int, stderr: str = "") -> tuple[str, str | None]:
     """Return reason and hint for an agent that ended so."""
-    error = why_ended(LocalConnector(host), Completed(("sh",), returncode, "", stderr))
+    error = why_ended(host, Completed(("sh",), returncode, "", stderr), None)
     assert isinstance(error, NoAgentError)
     return error.reason, error.hint
 
@@ -32,7 +31,7 @@ def test_a_program_that_is_no_agent_is_left_to_check() -> None:
 
 def test_a_node_root_of_two_users_becomes_one_for_each() -> None:
     def hint(host: Host) -> str | None:
-        return why_ended(LocalConnector(host), Completed(("sh",), ROOT_UNTRUSTED, "", "")).hint
+        return why_ended(host, Completed(("sh",), ROOT_UNTRUSTED, "", ""), None).hint
 
     shared = Host("n2", "10.0.0.2", node_root="/scratch/pylaunch")
     assert hint(shared) == "a root for each user: pylaunch_node_root=…{user}"
