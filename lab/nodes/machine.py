@@ -65,7 +65,7 @@ class Machine:
         """Return the command line on the controller that runs `argv` in the node as root."""
         return ("nsenter", "--target", str(self.leader), "--all", "--wd", "--", *_ENVIRONMENT, *argv)
 
-    def run(self, *argv: str, check: bool = True, stdin: bytes | None = None) -> Completed:
+    def run(self, *argv: str, check: bool = True, stdin: bytes = b"") -> Completed:
         """Run `argv` in the node as root, without SSH. Raises LabError when it fails, unless `check` is False."""
         ended = process.run(self.command(*argv), stdin=stdin)
         return ended.checked(error=LabError) if check else ended

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 JOBS_OF_VERBS = {
     "ranks.bench_rank": "bench",
-    "pylaunch.runtime.communication_test": "check --trial",
 }
 """Modules that verbs start as a job, with arguments of their own → the verb."""
 

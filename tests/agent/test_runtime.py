@@ -20,7 +20,7 @@ print(sorted(name for name in loaded if name not in getattr(sys, "stdlib_module_
 STUCK = """
 import re, sys, time
 from datetime import timedelta
-from pylaunch.runtime.communication_test import time_limited
+from pylaunch.runtime.time_limit import time_limited
 with time_limited("quick", timedelta(seconds=60)):
     pass
 with time_limited("stuck", timedelta(seconds=1)):
@@ -59,7 +59,7 @@ def script(tmp_path: Path, text: str) -> str:
     ],
     ids=["sleeps", "holds the GIL"],
 )
-def test_a_stage_of_the_communication_test_that_does_not_end_ends_its_rank(
+def test_a_stage_with_a_limit_that_does_not_end_ends_its_rank(
     node: Node, tmp_path: Path, blocks: str, reported: str
 ) -> None:
     controller = node.ran(task(tmp_path, [sys.executable, script(tmp_path, STUCK.format(blocks=blocks))]))

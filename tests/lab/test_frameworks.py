@@ -64,14 +64,6 @@ if runtime.rank() == 1:
 """
 
 
-TRIAL_WITHOUT_TORCH = """
-import sys
-sys.modules["torch"] = None
-from pylaunch.runtime import communication_test
-communication_test.main()
-"""
-
-
 def start(lab: Lab, framework: str, *arguments: str, inventory: Path | None = None) -> Completed:
     where = lab.inventory if inventory is None else inventory
     words = ("start", "-i", str(where), "--framework", framework, *arguments)
@@ -165,15 +157,6 @@ def test_jax_finds_its_place_without_arguments(framework_lab: Lab) -> None:
     assert run.returncode == ExitCode.DONE, run.stderr
     assert "process 3 of 4 on n2" in run.stdout
     assert "fitted on 4 processes: loss 0.00" in run.stdout
-    must_be_clean(framework_lab)
-
-
-def test_the_job_of_the_trial_sums_with_jax_where_torch_is_absent(framework_lab: Lab) -> None:
-    run = start(framework_lab, "direct", "--", script(framework_lab, "without_torch.py", TRIAL_WITHOUT_TORCH))
-    assert run.returncode == ExitCode.DONE, run.stderr
-    assert run.stdout.count("pylaunch communication test: barrier") == 2
-    assert run.stdout.count("pylaunch communication test: import jax ") == 2
-    assert run.stdout.count("pylaunch communication test: all_reduce jax 3") == 2
     must_be_clean(framework_lab)
 
 

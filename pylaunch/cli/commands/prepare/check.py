@@ -14,7 +14,6 @@ from pylaunch.checks import suite
 from pylaunch.checks.check import Check
 from pylaunch.checks.suite import NO_SCRIPT, CheckRequest, Needs, Result, check, plan_check, select
 from pylaunch.checks.survey import Room
-from pylaunch.cli.views import trial
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.features import hosts_to_ask
 from pylaunch.model.cluster import Cluster
@@ -23,7 +22,6 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.secret import Secrets
 from pylaunch.provision.environments.environment import read_manifest
-from pylaunch.runs.trial import TrialState
 from pylaunch.store.files import project_environment
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
@@ -41,7 +39,6 @@ Examples:
   pylaunch check -i cluster.ini --sync . -- train.py
   pylaunch check -i cluster.ini --only storage,python_env.libraries --json
   pylaunch check -i cluster.ini --fix
-  pylaunch check -i cluster.ini --trial
   pylaunch check --list storage.room
 """
 
@@ -57,7 +54,6 @@ class CheckFlags:
     infiniband: bool
     fix: bool
     yes: bool
-    trial: bool
 
 
 @click.command(cls=GroupedCommand, context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
@@ -76,7 +72,6 @@ class CheckFlags:
 @click.option("--infiniband", is_flag=True, help="The run needs InfiniBand or RoCE on every host.")
 @click.option("--fix", "fix", is_flag=True, help="Run the roles that findings name on their hosts, and check again.")
 @click.option("--yes", is_flag=True, help="With --fix: do not ask.")
-@click.option("--trial", is_flag=True, help="Layer by layer to the first broken one; at the end, a real all-reduce.")
 @options.as_json
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- SCRIPT [ARGS]...]")
 def command(
@@ -85,8 +80,7 @@ def command(
     """Ask every host whether a run would work, and if not, why and what to type.
 
     With SCRIPT, also what that run needs: interpreter, libraries, code and files that must be the same everywhere.
-    Changes nothing but what --fix shows first. With --trial, where no check failed, a job with one rank on each host
-    meets at a barrier and sums numbers with gloo (or JAX) on the CPU. Exit code 3 when something fails.
+    Changes nothing but what --fix shows first. Exit code 3 when something fails.
     """
     in_job = features.job_changes(asked)
     flags = CheckFlags(**{each.name: asked.pop(each.name) for each in fields(CheckFlags)})
@@ -110,24 +104,11 @@ def command(
         found = _fixed(request, found, sure=flags.yes)
     if job.sync is not None:
         console.say(f"the code is that of {job.sync.directory}: {sync.described(job.sync)}")
-    if flags.trial:
-        return _try(found, request.cluster, job.python, as_json=as_json)
     if as_json:
         document.show(findings.as_json(found))
     else:
         _show(found)
     return ExitCode.CLUSTER_NOT_READY if found.failed else ExitCode.DONE
-
-
-def _try(found: Result, cluster: Cluster, python: str | None, *, as_json: bool) -> int:
-    """Show the layers of the checks and, if none is broken, those of the trial."""
-    if not as_json:
-        trial.show_layers(found)
-    run, layers = ("", []) if found.failed else trial.tried(cluster, python, is_shown=not as_json)
-    if as_json:
-        document.show({**findings.as_json(found), "trial": None if found.failed else trial.as_json(run, layers)})
-    is_broken = found.failed or any(each.state is TrialState.BROKEN for each in layers)
-    return ExitCode.CLUSTER_NOT_READY if is_broken else ExitCode.DONE
 
 
 def _room_of_environment(cluster: Cluster) -> tuple[Room, ...]:

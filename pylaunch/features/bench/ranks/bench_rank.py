@@ -24,14 +24,20 @@ from types import SimpleNamespace
 from typing import Any
 
 from pylaunch.runtime import failure
-from pylaunch.runtime.communication_test import IMPORT_LIMIT, TIMEOUT, time_limited
 from pylaunch.runtime.meeting import meet
 from pylaunch.runtime.place import place
+from pylaunch.runtime.time_limit import time_limited
 
 from .collectives import ELEMENT, Collectives, connected
 from .rounds import partner
 
 PREFIX = "pylaunch bench: "
+IMPORT_LIMIT = timedelta(seconds=120)
+"""A cold network file system needs a minute for torch."""
+
+TIMEOUT = timedelta(seconds=60)
+"""For a connection of a group: torch would wait for half an hour."""
+
 BLOCKS = 5
 """Parts of the timed iterations of one size; their median is the result."""
 

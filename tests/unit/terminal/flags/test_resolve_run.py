@@ -26,7 +26,7 @@ def recorded(run: str, at: float, command: tuple[str, ...] = ("train.py",), part
 
 def test_rerun_takes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     recorded("aaaaaaaa", 1.0)
-    recorded("bbbbbbbb", 2.0, ("-m", "pylaunch.runtime.communication_test"))
+    recorded("bbbbbbbb", 2.0, ("-m", "ranks.bench_rank"))
     for verb, newest in (("rerun", "aaaaaaaa"), ("logs", "bbbbbbbb")):
         monkeypatch.setattr(resolve_run, "current", lambda verb=verb: Invocation(verb))
         assert resolve_run.find_newest(None, None).plan.run == newest
