@@ -52,24 +52,13 @@ CHECKS: tuple[Check, ...] = (
 async def take_survey(
     cluster: Cluster, wanted: Wanted, checks: Sequence[Check], timeout_s: float = TIMEOUT_S
 ) -> Survey:
-    """Ask all hosts of `cluster` the questions of `checks` at once; if files differ, ask again for their content."""
+    """Ask all hosts of `cluster` the questions of `checks` at once."""
     wanted = replace(wanted, peers={each.name: each.rank_address for each in cluster.hosts})
     questions = {each.name: questions_for(each, wanted, checks) for each in cluster.hosts}
     found = await _survey(cluster, wanted, questions, timeout_s)
     if any(mesh.READINGS & asked.keys() for asked in questions.values()):
         found = replace(found, looks=await _with_mesh(found))
-    try:
-        to_show = code.texts_to_ask(found)
-    except MALFORMED:
-        return found  # `judge` names the host.
-    if not to_show:
-        return found
-    shown = await _survey(cluster.only(to_show), wanted, to_show, timeout_s)
-    looks = {
-        name: replace(look, readings={**look.readings, **shown.looks[name].readings}) if name in shown.looks else look
-        for name, look in found.looks.items()
-    }
-    return replace(found, looks=looks)
+    return found
 
 
 def questions_for(host: Host, wanted: Wanted, checks: Sequence[Check]) -> dict[str, Any]:

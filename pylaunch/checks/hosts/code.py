@@ -1,6 +1,5 @@
-"""Code and files of the ranks: they must be the same on every node; differences are shown as a diff."""
+"""Code and files of the ranks: they must be the same on every node."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,8 +12,6 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Majority, majority
 from pylaunch.model.hostset import fold
 
-SHOWN_FILES = 5
-SHOWN_LINES = 12
 NONE = "none"
 
 
@@ -55,23 +52,8 @@ def _divided(hashes: Mapping[str, Mapping[str, str]]) -> dict[str, Majority[str]
 
 
 def _is_inside(path: str) -> bool:
-    """Return whether `path` is in the working directory: a path that a host reports is read on others only there."""
+    """Return whether `path` is in the working directory."""
     return not path.startswith("/") and ".." not in path.split("/")
-
-
-def texts_to_ask(survey: Survey) -> dict[str, dict[str, Any]]:
-    """Return host → question for the texts of a diff: for each file, one host per content."""
-    wanted: dict[str, list[str]] = {}
-    sources = [(path, division) for path, division in sources_that_differ(survey).items() if _is_inside(path)]
-    divisions = [*files_that_differ(survey).items(), *sources][:SHOWN_FILES]
-    for path, division in divisions:
-        for hosts in (division.usual_hosts, *(hosts for _, hosts in division.odd)):
-            if hosts:
-                wanted.setdefault(hosts[0], []).append(path)
-    return {
-        host: code_readers.texts.ask({"workdir": survey.wanted.workdir, "paths": paths})
-        for host, paths in wanted.items()
-    }
 
 
 def _files(survey: Survey) -> Iterable[Finding]:
@@ -118,22 +100,12 @@ def _differences(
         if division.usual == NONE:
             what = "is only here"
         text = f"{path} {what}, compared with {fold(others)}"
-        yield Finding(check, severity, hosts, text, _copy(survey, path), "", _diff(survey, path, hosts[0], others[0]))
+        yield Finding(check, severity, hosts, text, _copy(survey, path))
 
 
 def _copy(survey: Survey, path: str) -> str:
     where = path if path.startswith("/") else f"{survey.wanted.workdir.rstrip('/')}/{path}"
     return f"copy the right {where} to {{hosts}}"
-
-
-def _diff(survey: Survey, path: str, odd: str, usual: str) -> tuple[str, ...]:
-    texts = survey.measured(code_readers.texts)
-    here, there = texts.get(odd, {}).get(path), texts.get(usual, {}).get(path)
-    if here is None or there is None:
-        return ()
-    lines = list(difflib.unified_diff(there, here, f"{usual}:{path}", f"{odd}:{path}", n=1, lineterm=""))
-    more = [f"… {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
-    return (*(line[:160] for line in lines[:SHOWN_LINES]), *more)
 
 
 CHECKS = (

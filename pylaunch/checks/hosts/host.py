@@ -1,4 +1,4 @@
-"""The machine itself: memory, processors, kernel."""
+"""The machine itself: memory, kernel, clock, and what provisioning left."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,9 +19,6 @@ from pylaunch.store.content import roles_directory
 MEMORY_NEEDED = 256 << 20
 """Bytes per host that must be available: an import of torch alone takes a good part of it (our estimate)."""
 
-MEMORY_TOLERANCE = 0.05
-"""Share by which the memory of hosts may differ: firmware reserves some (Azure's node checks use 5 %)."""
-
 SWAPPED_SHARE = 0.1
 """Share of the memory in swap from which a finding is reported."""
 
@@ -37,32 +34,6 @@ def _memory(survey: Survey) -> Iterable[Finding]:
         if each["swap_used"] > SWAPPED_SHARE * each["total"]:
             text = f"{size(each['swap_used'])} lie in swap: ranks that touch them wait for the disk"
             yield Finding("host.memory", Severity.WARN, (host,), text, "swapoff -a && swapon -a")
-
-
-def _memory_alike(survey: Survey) -> Iterable[Finding]:
-    totals = {host: each["total"] for host, each in survey.measured(host_readers.memory).items()}
-    if not totals:
-        return
-    middle = sorted(totals.values())[len(totals) // 2]
-    for host, total in totals.items():
-        if abs(total - middle) > MEMORY_TOLERANCE * middle:
-            text = f"{size(total)} of memory, most hosts have {size(middle)}"
-            yield Finding("host.memory_uniform", Severity.WARN, (host,), text, "dmidecode --type memory")
-
-
-def _processors_alike(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured(host_readers.processors)
-    for what, values in (
-        ("processors", {host: str(each["count"]) for host, each in found.items()}),
-        ("memory nodes (NUMA)", {host: str(each["memory_nodes"]) for host, each in found.items()}),
-        ("NUMA balancing", {host: _switch(each["balancing"]) for host, each in found.items()}),
-        ("frequency governor", {host: ", ".join(each["governors"]) for host, each in found.items()}),
-    ):
-        yield from odd_ones(Rule("host.processors_uniform", Severity.WARN, what), values)
-
-
-def _switch(value: str | None) -> str:
-    return {"0": "off", "1": "on"}.get(value or "", value or "")
 
 
 def _kernel_alike(survey: Survey) -> Iterable[Finding]:
@@ -83,24 +54,6 @@ CHECKS = (
         asks(host_readers.memory),
         _memory,
         at_start=AtStart.ASKED,
-    ),
-    Check(
-        "host.memory_uniform",
-        "as much memory on every host",
-        "The host with less memory runs out first; missing memory is usually a failed module.",
-        f"the host in the middle, within {MEMORY_TOLERANCE:.0%} (Azure's node health checks use the same)",
-        Severity.WARN,
-        asks(host_readers.memory),
-        _memory_alike,
-    ),
-    Check(
-        "host.processors_uniform",
-        "the same processors on every host",
-        "All ranks wait for the slowest: one host with fewer processors or another memory layout sets the pace.",
-        "the majority",
-        Severity.WARN,
-        asks(host_readers.processors),
-        _processors_alike,
     ),
     Check(
         "host.kernel",

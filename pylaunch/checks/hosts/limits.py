@@ -1,11 +1,10 @@
-"""Limits of a rank: of its process and of the cgroups above it."""
+"""Limits of a rank, and the login that it has."""
 
 import hashlib
 import re
 from collections.abc import Iterable
 
 from pylaunch.agent.probe.readers.hosts import host as host_readers
-from pylaunch.agent.probe.readers.hosts import kernel as kernel_readers
 from pylaunch.agent.probe.readers.hosts import reach as login_readers
 from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey
@@ -27,9 +26,6 @@ LOCKED_AT_LEAST = 8 << 20
 
 PROCESSES_LEFT = 1024
 """Threads that must remain: a rank of PyTorch starts about two per core and one per loader worker (our estimate)."""
-
-MEMORY_SHARE = 0.9
-"""Share of the host's memory below which the limit of a cgroup is reported."""
 
 _ROLE = "host_baseline"
 _FIX = "pylaunch provision --roles host_baseline --limit {hosts}"
@@ -78,31 +74,6 @@ def _processes(survey: Survey) -> Iterable[Finding]:
             yield Finding("limits.processes", Severity.FAIL, (host,), text, fix)
 
 
-def _cgroup_processes(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(kernel_readers.cgroups).items():
-        limit = found["processes"]
-        if limit is not None and limit["limit"] - (limit["used"] or 0) < PROCESSES_LEFT:
-            text = (
-                f"its cgroup {limit['cgroup']} allows {limit['limit']} processes and threads and has"
-                f" {limit['used'] or 0}, expected room for {PROCESSES_LEFT}"
-            )
-            fix = "raise TasksMax= of the slice that logins run in (systemctl set-property)"
-            yield Finding("limits.cgroup_processes", Severity.FAIL, (host,), text, fix)
-
-
-def _cgroup_memory(survey: Survey) -> Iterable[Finding]:
-    memory = survey.measured(host_readers.memory)
-    for host, found in survey.measured(kernel_readers.cgroups).items():
-        limit, has = found["memory"], memory.get(host)
-        if limit is not None and has is not None and limit["limit"] < MEMORY_SHARE * has["total"]:
-            text = (
-                f"its cgroup {limit['cgroup']} allows {size(limit['limit'])} of the host's"
-                f" {size(has['total'])}, of which {size(limit['used'] or 0)} are used"
-            )
-            fix = "raise memory.max there (a container's --memory, a service's MemoryMax=)"
-            yield Finding("limits.cgroup_memory", Severity.WARN, (host,), text, fix)
-
-
 CHECKS = (
     Check(
         "limits.files",
@@ -143,24 +114,6 @@ CHECKS = (
         asks(host_readers.limits),
         _processes,
         at_start=AtStart.ASKED,
-    ),
-    Check(
-        "limits.cgroup_processes",
-        "processes and threads that the cgroups allow",
-        "Ranks, loader workers and their threads count together; at the limit fork and thread creation fail.",
-        f"threshold: room for {PROCESSES_LEFT} in every cgroup above the login",
-        Severity.FAIL,
-        asks(kernel_readers.cgroups),
-        _cgroup_processes,
-    ),
-    Check(
-        "limits.cgroup_memory",
-        "memory that the cgroups allow",
-        "A container or slice with less memory than the host ends ranks with SIGKILL while the host looks idle.",
-        f"threshold: {MEMORY_SHARE:.0%} of the host's memory",
-        Severity.WARN,
-        asks(kernel_readers.cgroups, host_readers.memory),
-        _cgroup_memory,
     ),
 )
 

@@ -143,16 +143,6 @@ class MemoryReading(TypedDict):
     swap_used: int
 
 
-class ProcessorsReading(TypedDict):
-    """Processors and their memory nodes."""
-
-    count: int | None
-    usable: int
-    governors: list[str]
-    memory_nodes: int
-    balancing: str | None
-
-
 class KernelReading(TypedDict):
     """The kernel; time since boot in seconds."""
 
@@ -181,21 +171,6 @@ class KernelLogReading(TypedDict):
     readable: bool
     oom_kills: int | None
     killed: LogLines
-
-
-class CgroupLimit(TypedDict):
-    """The tightest limit of a resource along the cgroups."""
-
-    limit: int | float
-    used: int | float | None
-    cgroup: str
-
-
-class CgroupsReading(TypedDict):
-    """Limits of memory (bytes) and processes; None where nothing limits them."""
-
-    memory: CgroupLimit | None
-    processes: CgroupLimit | None
 
 
 class ContainerReading(TypedDict):

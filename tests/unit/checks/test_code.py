@@ -12,14 +12,11 @@ from tests.unit.checks.surveys import alike, findings
 WANTED = Wanted(workdir="/w", command=("train.py", "--config=base.yaml", "--lr", "0.1"), script="train.py")
 
 
-def reading(files: dict[str, str], tree: dict[str, str], **texts: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"code.files": files, "code.tree": {"complete": True, "files": tree}}
-    return {**found, "code.texts": {name.replace("_", "."): lines for name, lines in texts.items()}} if texts else found
+def reading(files: dict[str, str], tree: dict[str, str]) -> dict[str, Any]:
+    return {"code.files": files, "code.tree": {"complete": True, "files": tree}}
 
 
-HEALTHY = reading(
-    {"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "c"}, train_py=["import model", "run()"]
-)
+HEALTHY = reading({"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "c"})
 
 
 def test_the_same_code_everywhere_is_no_finding() -> None:
@@ -47,20 +44,6 @@ def test_a_file_that_differs_on_one_host_is_reported_once(
     (finding,) = findings(code.CHECKS, alike(HEALTHY, n2=odd), WANTED)
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
     assert text in finding.text
-
-
-def test_the_difference_is_shown_as_a_diff_of_the_odd_host_against_a_usual_one() -> None:
-    odd = reading({"train.py": "x", "base.yaml": "b"}, {"model.py": "c"}, train_py=["import model", "debug()"])
-    (finding,) = findings(code.CHECKS, alike(HEALTHY, n3=odd), WANTED)
-    assert finding.evidence == (
-        "--- n1:train.py",
-        "+++ n3:train.py",
-        "@@ -1,2 +1,2 @@",
-        " import model",
-        "-run()",
-        "+debug()",
-    )
-    assert finding.fix == "copy the right /w/train.py to n3"
 
 
 def test_a_file_that_only_one_of_two_hosts_has_is_reported_once() -> None:

@@ -47,34 +47,3 @@ def test_kernel_events_are_reported_with_their_log_lines(odd: dict[str, Any], ch
     (finding,) = findings(host.KERNEL_CHECKS, alike(HEALTHY, n2=odd))
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
     assert bool(finding.evidence) == (severity is Severity.WARN)
-
-
-def tree(root: Path, files: dict[str, str]) -> str:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return str(root)
-
-
-def test_the_tightest_limit_along_cgroups_of_version_2_counts(tmp_path: Path) -> None:
-    root = tree(tmp_path, {
-        "user.slice/memory.max": "max\n", "user.slice/pids.max": "30000\n", "user.slice/pids.current": "29000\n",
-        "user.slice/user-0.slice/memory.max": "4294967296\n", "user.slice/user-0.slice/memory.current": "1024\n",
-        "user.slice/user-0.slice/pids.max": "20000\n",
-        "user.slice/user-0.slice/pids.current": "10\n",
-    })  # fmt: skip
-    found = readers.tightest("0::/user.slice/user-0.slice\n", root)
-    assert found["memory"] == {"limit": 4294967296, "used": 1024, "cgroup": f"{root}/user.slice/user-0.slice"}
-    assert found["processes"] == {"limit": 30000, "used": 29000, "cgroup": f"{root}/user.slice"}
-
-
-def test_cgroups_of_version_1_are_read_and_their_number_for_no_limit_is_none(tmp_path: Path) -> None:
-    root = tree(tmp_path, {
-        "memory/docker/memory.limit_in_bytes": "1073741824\n", "memory/docker/memory.usage_in_bytes": "5\n",
-        "memory/memory.limit_in_bytes": "9223372036854771712\n", "pids/docker/pids.max": "max\n",
-    })  # fmt: skip
-    found = readers.tightest("4:memory:/docker\n2:pids:/docker\n", root)
-    assert found["memory"] is not None
-    assert found["memory"]["limit"] == 1 << 30
-    assert found["processes"] is None

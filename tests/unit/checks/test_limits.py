@@ -15,14 +15,8 @@ def limit(**soft: int | None) -> dict[str, Any]:
     return {"host.limits": {name.replace("_", " "): {"soft": each, "hard": each} for name, each in values.items()}}
 
 
-def cgroups(**found: Any) -> dict[str, Any]:
-    return {"kernel.cgroups": {"memory": None, "processes": None, **found}}
-
-
 HEALTHY = {
     **limit(),
-    **cgroups(),
-    "host.memory": {"total": 64 << 30, "available": 60 << 30, "swap": 0, "swap_used": 0},
 }
 ON_GPUS = Wanted(devices={"n1": (0, 1), "n2": (0, 1), "n3": (0, 1)})
 
@@ -38,10 +32,6 @@ def test_usual_limits_are_no_finding() -> None:
         (limit(locked_memory=64 << 10), Wanted(), "limits.locked_memory", Severity.WARN),
         (limit(locked_memory=64 << 10), Wanted(infiniband=True), "limits.locked_memory", Severity.FAIL),
         (limit(processes=500), Wanted(), "limits.processes", Severity.FAIL),
-        (cgroups(processes={"limit": 2000, "used": 1900, "cgroup": "/x"}), Wanted(), "limits.cgroup_processes",
-         Severity.FAIL),
-        (cgroups(memory={"limit": 8 << 30, "used": 0, "cgroup": "/x"}), Wanted(), "limits.cgroup_memory",
-         Severity.WARN),
     ],
 )  # fmt: skip
 def test_one_host_with_lower_limits_is_reported_once_by_the_right_check(

@@ -26,7 +26,6 @@ MOST_BYTES = 32 << 20
 LARGEST = 1 << 20
 """Bytes of the largest file that is hashed; of a larger one, only the size is compared."""
 
-MOST_SHOWN = 64 << 10
 DIGITS = 16
 
 
@@ -127,18 +126,4 @@ def files(question: dict[str, Any]) -> dict[str, str]:
         whole = os.path.join(question["workdir"], path)
         if path.endswith(SOURCES + CONFIGURATIONS) and os.path.isfile(whole):
             found[path] = hashed(whole)
-    return found
-
-
-@reader("code.texts")
-def texts(question: dict[str, Any]) -> dict[str, list[str]]:
-    """Return path → lines of those `paths` that are text files of at most MOST_SHOWN bytes."""
-    found = {}
-    for path in question["paths"]:
-        whole = os.path.join(question["workdir"], path)
-        if os.path.isfile(whole) and os.stat(whole).st_size <= MOST_SHOWN:
-            with open(whole, "rb") as file:
-                content = file.read()
-            if b"\0" not in content:
-                found[path] = content.decode("utf-8", "replace").splitlines()
     return found

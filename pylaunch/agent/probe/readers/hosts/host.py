@@ -1,4 +1,4 @@
-"""Memory, file systems, limits, processors and clock of the machine."""
+"""Memory, file systems, limits and clock of the machine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import Any
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.programs import ended
-from pylaunch.agent.shared.text import listed, meminfo, text_of, text_or_none, unreachable
+from pylaunch.agent.shared.text import meminfo, text_of, text_or_none, unreachable
 from pylaunch.protocol.readings.hosts import (
     ClockReading,
     FilesystemReading,
     KernelReading,
     MemoryReading,
-    ProcessorsReading,
     ResourceLimit,
 )
 
@@ -160,22 +159,6 @@ def memory(question: None) -> MemoryReading:
         "available": found["MemAvailable"],
         "swap": swap,
         "swap_used": swap - found["SwapFree"],
-    }
-
-
-@reader("host.processors")
-def processors(question: None) -> ProcessorsReading:
-    """Return the processors, the usable ones, their frequency governors, and the NUMA nodes."""
-    base = "/sys/devices/system/cpu"
-    names = [name for name in listed(base) if name[:3] == "cpu" and name[3:].isdigit()]
-    governors = {text_or_none(f"{base}/{name}/cpufreq/scaling_governor") for name in names}
-    nodes = [name for name in listed("/sys/devices/system/node") if name[:4] == "node" and name[4:].isdigit()]
-    return {
-        "count": os.cpu_count(),
-        "usable": len(os.sched_getaffinity(0)),
-        "governors": sorted(each for each in governors if each),
-        "memory_nodes": len(nodes) or 1,
-        "balancing": text_or_none("/proc/sys/kernel/numa_balancing"),
     }
 
 

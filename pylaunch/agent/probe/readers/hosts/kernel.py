@@ -1,4 +1,4 @@
-"""OOM kills, and limits of our cgroups, from the kernel."""
+"""OOM kills, from the kernel."""
 
 from __future__ import annotations
 
@@ -7,15 +7,9 @@ import time
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
-from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounted, number, oom_kills
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.cgroups import oom_kills
 from pylaunch.base import kernel_log
-from pylaunch.protocol.readings.hosts import (
-    CgroupLimit,
-    CgroupsReading,
-    KernelLogReading,
-    LogLine,
-)
+from pylaunch.protocol.readings.hosts import KernelLogReading, LogLine
 
 LOG_LINES = 20000
 
@@ -68,48 +62,3 @@ def timed_lines(text: str, booted: float) -> list[tuple[float, str]]:
         elif ring:
             found.append((booted + float(ring.group(1)), ring.group(2)))
     return found
-
-
-@reader("kernel.cgroups")
-def cgroups(question: None) -> CgroupsReading:
-    """Return the tightest limits of our cgroup and its ancestors, versions 1 and 2; null for no limit."""
-    return tightest(text_of("/proc/self/cgroup"), CGROUPS)
-
-
-def tightest(membership: str, root: str) -> CgroupsReading:
-    """Return the tightest limits of the cgroups in `membership` (content of /proc/self/cgroup) and their ancestors.
-
-    The hierarchies are mounted under `root`. Memory is in bytes.
-    """
-    found: CgroupsReading = {"memory": None, "processes": None}
-    for line in membership.splitlines():
-        _, controllers, path = line.split(":", 2)
-        names = controllers.split(",") if controllers else [""]
-        for name in names:
-            top = mounted(root, name, controllers)
-            for directory in chain(top, path) if top is not None else ():
-                limits_at(directory, name, found)
-    return found
-
-
-def limits_at(directory: str, controller: str, found: CgroupsReading) -> None:
-    """Replace limits in `found` by tighter ones of one cgroup."""
-    if controller in ("", "memory"):
-        names = ("memory.max", "memory.current") if not controller else MEMORY_V1
-        limit, used = number(directory, names[0]), number(directory, names[1])
-        found["memory"] = tighter(found["memory"], limit, used, directory)
-    if controller in ("", "pids"):
-        limit, used = number(directory, "pids.max"), number(directory, "pids.current")
-        found["processes"] = tighter(found["processes"], limit, used, directory)
-
-
-MEMORY_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
-
-
-def tighter(before: CgroupLimit | None, limit: float | None, used: float | None, directory: str) -> CgroupLimit | None:
-    """Return the limit of the cgroup `directory` if it leaves less than `before`, else `before`."""
-    if limit is None or limit > UNLIMITED_V1:
-        return before
-    if before is None or limit - (used or 0) < before["limit"] - (before["used"] or 0):
-        return {"limit": limit, "used": used, "cgroup": directory}
-    return before
