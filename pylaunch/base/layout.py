@@ -48,15 +48,12 @@ GOOD_END = "USR1"
 BAD_END = "USR2"
 """Signals that end the daemon of a Slurm job, with exit status 0 and 1: the job becomes COMPLETED or FAILED."""
 
-SPARES = "-spares"
-"""Suffix of the id under which the spares of a run are tested before it starts."""
-
-ATTEMPT = re.compile(rf"(\.\d+|{SPARES})\Z")
-"""Suffix of the id of an attempt after the first, or of the test of the spares."""
+ATTEMPT = re.compile(r"\.\d+\Z")
+"""Suffix of the id of an attempt after the first."""
 
 
 def first_run(run: str) -> str:
-    """Return the id of the run that `run` is an attempt of, or the test of its spares."""
+    """Return the id of the run that `run` is an attempt of."""
     return ATTEMPT.sub("", run)
 
 

@@ -206,11 +206,6 @@ def replan(plan: RunPlan, names: Sequence[str]) -> RunPlan:
     )
 
 
-def standby(plan: RunPlan) -> RunPlan:
-    """Return a plan with the spares of `plan` as nodes, to check that they could take part. It is never released."""
-    return replace(plan, run=f"{plan.run}-spares", nodes=_placed(plan.spares, plan.job), spares=())
-
-
 def _node_count(cluster: Cluster, job: JobSpec) -> int:
     """Return the number of nodes. Raises UsageError if it does not fit the cluster."""
     there = len(cluster.hosts)

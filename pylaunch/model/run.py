@@ -18,9 +18,6 @@ class EventKind(Enum):
     LEFTOVER_ENDED = "leftover_ended"
     """A process that no live run owns was ended, before the start."""
 
-    SPARE_REFUSED = "spare_refused"
-    """A spare cannot take part and was dropped."""
-
     TURN_LOST = "turn_lost"
     """A run that did not queue took the devices first. The start queues again, as a run with a new id."""
 

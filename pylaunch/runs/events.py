@@ -47,7 +47,7 @@ RunEvent = Event | LinesWritten | UsageReported | RankView
 and load are beside it. A `RankView` is what a rank did before its node stopped it; the record keeps it, too."""
 
 PRINTED = frozenset({
-    EventKind.NOTICE, EventKind.WAITING, EventKind.LEFTOVER_ENDED, EventKind.SPARE_REFUSED, EventKind.TURN_LOST,
+    EventKind.NOTICE, EventKind.WAITING, EventKind.LEFTOVER_ENDED, EventKind.TURN_LOST,
     EventKind.TREE_CHANGED, EventKind.RESTARTING, EventKind.NO_RESTART,
 })  # fmt: skip
 """Kinds whose text is printed as it is."""

@@ -11,7 +11,7 @@ calling thread. They install no signal handlers: `interrupts` says what may inte
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -21,7 +21,7 @@ from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import RunPlan, base_of, on_hosts, replan, standby
+from pylaunch.model.plan import RunPlan, base_of, on_hosts, replan
 from pylaunch.model.run import Event, EventKind, ran_s
 from pylaunch.model.secret import Secrets
 from pylaunch.runs import steady_clock
@@ -33,7 +33,6 @@ from pylaunch.runs.events import (
     AttemptRefused,
     AttemptStarted,
     Emit,
-    Emitter,
     RanksReleased,
     RunBegun,
     RunEnded,
@@ -152,23 +151,21 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
     recorded.recorder.take_charge()
     runs.prune()
     try:
-        first = _with_fit_spares(recorded, options, emit, source)
-
         plans: list[RunPlan] = []
 
         def attempt(plan: RunPlan) -> Attempt:
             plans.append(plan)
-            this = first if plan is first.plan else _recorded(planned_run(plan), first.archive, emit)
+            this = recorded if plan is recorded.plan else _recorded(planned_run(plan), recorded.archive, emit)
             going = _Attempt(this, options, emit, source)
             try:
                 return going.to_its_end()
             finally:
                 plans[-1] = going.plan
-                if this is not first:
+                if this is not recorded:
                     this.recorder.give_up_charge()
 
-        is_asked_to_stop = partial(runs.is_asked_to_stop, first.plan.run)
-        ended = run_attempts(first.plan, attempt, is_asked_to_stop, emit).outcome
+        is_asked_to_stop = partial(runs.is_asked_to_stop, recorded.plan.run)
+        ended = run_attempts(recorded.plan, attempt, is_asked_to_stop, emit).outcome
         emit(RunEnded(plans[0], ended))
         return ended
     finally:
@@ -201,20 +198,6 @@ def run_attempts(
         plan = replan(plan, decision.hosts)
         change = f" ({decision.why})" if decision.why else ""
         report(event(EventKind.RESTARTING, f"{plan.attempt_words}{change}: run {plan.run}"))
-
-
-def vet(launch: Launch, emit: Emitter, source: InterruptSource) -> Mapping[str, tuple[str, ...]]:
-    """Prepare the nodes of `launch`, release none, and return the reasons of those that refuse."""
-
-    async def prepare(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
-        try:
-            session = Session(launch, fleet, emit)
-            await before_release(fleet, session.prepare(installer(launch.plan, launch.archive)))
-        except NodesRefusedError as refused:
-            return refused.reasons
-        return {}
-
-    return on_fleet(launch.plan, launch.archive.version, prepare, source=source)
 
 
 @contextlib.asynccontextmanager
@@ -352,22 +335,6 @@ def _launch(recorded: RecordedRun, options: StartOptions) -> Launch:
     archive, planned = recorded.archive, recorded.planned
     record = pack(planned.plan, archive.version, recorded.created_at)
     return Launch(planned.plan, planned.commands, archive, record, options.secrets, options.tree)
-
-
-def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> RecordedRun:
-    """Drop spares that fail preparation and report each one."""
-    plan = recorded.plan
-    if not plan.spares:
-        return recorded
-    asked = planned_run(standby(plan))
-    launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree)
-    with _refusal_recorded(recorded.recorder, lambda: False):
-        record = recording(recorded.recorder, emit)
-        reasons = vet(launch, record, source)
-    for host, why in reasons.items():
-        record(event(EventKind.SPARE_REFUSED, f"spare {host} cannot take part: {'; '.join(why)}", host))
-    fit = tuple(host for host in plan.spares if host.name not in reasons)
-    return replace(recorded, planned=replace(recorded.planned, plan=replace(plan, spares=fit)))
 
 
 def _may_be_mended(plan: RunPlan, error: ClusterNotReadyError) -> bool:

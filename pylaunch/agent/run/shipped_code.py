@@ -27,7 +27,7 @@ from pylaunch import protocol
 from pylaunch.agent.shared import rank_files, run_processes
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.base.layout import SPARES, AgentError, NodeRoot, RunDirectory, first_run
+from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, first_run
 
 KEPT_TREES = 3
 SPARE = 64 << 20
@@ -138,9 +138,9 @@ def _prune_unless_used(root: NodeRoot) -> None:
 
 
 def _has_worked(root: NodeRoot, directory: RunDirectory) -> bool:
-    """Return whether an earlier attempt ran on this node; the check of a spare does not count."""
+    """Return whether an earlier attempt ran on this node."""
     run = first_run(directory.run)
-    attempts = [each.run for each in root.all_runs() if first_run(each.run) == run and not each.run.endswith(SPARES)]
+    attempts = [each.run for each in root.all_runs() if first_run(each.run) == run]
     return bool(set(attempts) - {directory.run})
 
 
