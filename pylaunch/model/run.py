@@ -21,9 +21,6 @@ class EventKind(Enum):
     TURN_LOST = "turn_lost"
     """A run that did not queue took the devices first. The start queues again, as a run with a new id."""
 
-    TREE_CHANGED = "tree_changed"
-    """Files of the shipped tree changed after it was read. All nodes have the content from before."""
-
     RESTARTING = "restarting"
     """Another attempt follows; the text says why."""
 

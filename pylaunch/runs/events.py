@@ -48,7 +48,7 @@ and load are beside it. A `RankView` is what a rank did before its node stopped 
 
 PRINTED = frozenset({
     EventKind.NOTICE, EventKind.WAITING, EventKind.LEFTOVER_ENDED, EventKind.TURN_LOST,
-    EventKind.TREE_CHANGED, EventKind.RESTARTING, EventKind.NO_RESTART,
+    EventKind.RESTARTING, EventKind.NO_RESTART,
 })  # fmt: skip
 """Kinds whose text is printed as it is."""
 

@@ -64,9 +64,6 @@ from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import spawn
 from pylaunch.verdict.restart import Attempt, Over, Policy, next_attempt
 
-SHOWN_PATHS = 3
-"""Changed files that are named."""
-
 LEAVE_S = 2.0
 """Time that a connection to a spare may take to end."""
 
@@ -317,11 +314,6 @@ class _Attempt:
         for each in differences:
             self._with_findings(each)
         self._known = (*differences, *await checks.conclude(prepared))
-        changed = [] if self._options.tree is None else self._options.tree.changed()
-        if changed:
-            more = f" and {len(changed) - SHOWN_PATHS} more" if len(changed) > SHOWN_PATHS else ""
-            text = f"warning: changed since the tree was read: {', '.join(changed[:SHOWN_PATHS])}{more}"
-            self._emit_run(event(EventKind.TREE_CHANGED, f"{text}; all nodes have what was there before"))
 
 
 def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> RecordedRun:

@@ -40,7 +40,6 @@ LIMIT = 2 << 30
 """Bytes of the largest tree that is shipped."""
 
 CHUNK = 1 << 20
-Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -68,19 +67,12 @@ class Tree:
 
     directory: Path
     manifest: Manifest
-    stamps: tuple[tuple[str, Stamp], ...]
-    """Path → modification time, size and inode when the file was read."""
-
     left_out: tuple[str, ...]
     """Paths that are neither file nor link: sockets, devices."""
 
     ignored: Ignored
     withheld: tuple[str, ...] = ()
     """Paths of files and directories that are never shipped, because they describe or unlock hosts."""
-
-    def changed(self) -> list[str]:
-        """Return the files that changed since they were read."""
-        return [path for path, before in self.stamps if _stamp_of(self.directory / path) != before]
 
 
 @dataclass(frozen=True)
@@ -116,18 +108,15 @@ def read_tree(
     links = tuple(
         SymbolicLink(path, str((directory / path).readlink())) for path, status in found if stat.S_ISLNK(status.st_mode)
     )
-    read, stamps = [], []
+    read = []
     for path, status in files:
         file = _read(directory, path, status)
         if file is None:
             walk.withheld.append(path)
             continue
         read.append(file)
-        stamps.append((path, _stamp(status)))
     special = [path for path, status in found if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))]
-    return Tree(
-        directory, Manifest(tuple(read), links), tuple(stamps), tuple(special), walk.ignored, tuple(walk.withheld)
-    )
+    return Tree(directory, Manifest(tuple(read), links), tuple(special), walk.ignored, tuple(walk.withheld))
 
 
 class _Walk:
@@ -256,17 +245,6 @@ def _read(directory: Path, path: str, status: os.stat_result) -> File | None:
             f"--sync: {directory / path} cannot be read: {error.strerror}", hint=f"--sync-exclude {path} leaves it out"
         ) from None
     return File(path, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, digest.hexdigest())
-
-
-def _stamp(status: os.stat_result) -> Stamp:
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _stamp_of(path: Path) -> Stamp | None:
-    try:
-        return _stamp(path.lstat())
-    except OSError:
-        return None
 
 
 def _too_much(directory: Path, files: list[tuple[str, os.stat_result]], size: int, limit: int) -> UsageError:

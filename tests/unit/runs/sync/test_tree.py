@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import pytest
@@ -62,16 +61,6 @@ def test_files_that_are_never_shipped_are_omitted(tmp_path: Path) -> None:
     assert names(read_tree(tmp_path)) == ["train.py"]
 
 
-def test_a_change_after_reading_is_noticed(tmp_path: Path) -> None:
-    write(tmp_path, {"a.py": "1", "b.py": "1", "c.py": "1"})
-    tree = read_tree(tmp_path)
-    assert tree.changed() == []
-    (tmp_path / "a.py").write_text("2")
-    os.utime(tmp_path / "a.py", ns=(1, 1))
-    (tmp_path / "c.py").unlink()
-    assert tree.changed() == ["a.py", "c.py"]
-
-
 @pytest.mark.parametrize("pattern", ["[z-a]", "!"])
 def test_an_ignore_file_with_a_line_that_is_no_pattern_is_refused_with_the_line(tmp_path: Path, pattern: str) -> None:
     (tmp_path / ".gitignore").write_text(f"*.pyc\n{pattern}\n")
@@ -95,4 +84,3 @@ def test_the_inventory_settings_and_vault_files_are_never_shipped(tmp_path: Path
     tree = read_tree(tmp_path, ("!cluster.ini", "!*.yml"), private=private)
     assert names(tree) == ["train.py"]
     assert sorted(tree.withheld) == ["cluster.ini", "conf/keys.yml", "group_vars/", "pylaunch.toml"]
-    assert tree.changed() == []
