@@ -15,7 +15,7 @@ from pylaunch.model.text.argv import Argv
 from pylaunch.probe.answers import MALFORMED, quoted_answer, what_is_wrong
 from pylaunch.probe.program import FROM_STDIN
 from pylaunch.transport import interrupts
-from pylaunch.transport.connections import connector_of, opening, why_not_obeyed, why_not_reached
+from pylaunch.transport.connections import connector_of, opening, why_not_reached
 from pylaunch.transport.connector import ConnectionFailure, Connector
 from pylaunch.transport.process import (
     Completed,
@@ -101,12 +101,7 @@ async def gather_answers(
     async def one(host: Host) -> Answered | Unreachable | NoPython:
         connector = connector_of(host, cluster.known_hosts)
         ended = await _run(connector, (host.agent_python, *FROM_STDIN), programs[host.name], timeout_s)
-        if not isinstance(ended, Completed):
-            return ended
-        answer = interpret(host, ended)
-        if isinstance(answer, Unreachable | NoPython) and (failure := await why_not_obeyed(connector)) is not None:
-            return _unreachable(failure)
-        return answer
+        return interpret(host, ended) if isinstance(ended, Completed) else ended
 
     return await _of_all(cluster, one)
 
@@ -161,7 +156,8 @@ def interpret(host: Host, ended: Completed) -> Answered | Unreachable | NoPython
     if not ended.ok or last is None:
         return Unreachable(
             f"the probe failed ({describe_exit(ended.returncode)}): {last_line(ended.stderr or ended.stdout)}",
-            f"{host.agent_python} of {host.name} must be Python 3.8 or newer",
+            f"{host.agent_python} of {host.name} must be Python 3.8 or newer, and its account must run the commands"
+            " that it is given (no nologin shell, no ForceCommand)",
         )
     try:
         return untrusted_json.parse_object(last, len(last))

@@ -21,7 +21,7 @@ from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
-from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector, LocalConnector
+from pylaunch.transport.connector import ConnectionFailure, Connector, LocalConnector
 from pylaunch.transport.openssh import sharing
 from pylaunch.transport.openssh.connector import OpenSshConnector
 from pylaunch.transport.openssh.sharing import login as openssh_login
@@ -37,6 +37,9 @@ SLOW_S = 2.0
 """One that takes longer waits for the network or the host, not for a processor here: others may begin."""
 
 POLL_S = 0.01
+
+AGAIN_S = 15.0
+"""For a command that is repeated for the reason that it prints."""
 
 
 @dataclass(frozen=True)
@@ -151,19 +154,9 @@ async def why_not_reached(connector: Connector, ended: process.Completed) -> Con
     if failure is None or not failure.again:
         return failure
     with contextlib.suppress(PylaunchError):
-        again = await process.communicate(failure.again, timeout_s=LOGIN_TEST_TIMEOUT_S)
+        again = await process.communicate(failure.again, timeout_s=AGAIN_S)
         return connector.failure(again) or failure
     return failure
-
-
-async def why_not_obeyed(connector: Connector) -> ConnectionFailure | None:
-    """Return why the account runs no commands, where that explains a missing answer; None when it runs them."""
-    test = connector.login_test()
-    if test is None:
-        return None
-    with contextlib.suppress(PylaunchError):
-        return test.failure(await process.communicate(test.argv, timeout_s=LOGIN_TEST_TIMEOUT_S))
-    return None
 
 
 DIAGNOSED_AT_ONCE = 32

@@ -4,14 +4,12 @@
 outside `transport` builds a command line that reaches a host.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport.process import Completed
-
-LOGIN_TEST_TIMEOUT_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -28,17 +26,6 @@ class ConnectionFailure:
 
     again: Argv = ()
     """Command line that fails alike and prints more: the reason of a jump host is lost on a connection to share."""
-
-
-@dataclass(frozen=True)
-class LoginTest:
-    """A command that shows whether the account runs the commands it is given."""
-
-    argv: Argv
-    """Command line to run on the controller, for at most LOGIN_TEST_TIMEOUT_S."""
-
-    failure: Callable[[Completed], ConnectionFailure | None]
-    """Return why the account does not run commands; None when it does, and when the connection failed."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +53,6 @@ class Connector:
     def timed_out(self, within_s: float) -> ConnectionFailure:
         """Return the failure to report for a host that sent nothing within `within_s` seconds."""
         raise NotImplementedError
-
-    def login_test(self) -> LoginTest | None:
-        """Return a test for accounts that ignore the commands they are given; None where no login takes place."""
-        return None
 
     def diagnose(self) -> tuple[str, ...]:
         """Check each step to the host after a failure and return one line per step. May take seconds."""

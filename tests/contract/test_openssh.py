@@ -305,19 +305,15 @@ def forced(server: Server, command: str) -> Iterator[None]:
         file.write_text(before)
 
 
-NOLOGIN = "echo This account is currently not available.; exit 1"
-
-
 @pytest.mark.parametrize(
-    ("command", "reason"),
+    ("command", "printed"),
     [
-        (NOLOGIN, "the account has no login shell: This account is currently not available"),
-        ("/bin/false", "the account does not run the command it is given: it printed nothing (exit code 1)"),
-        ("echo $SSH_ORIGINAL_COMMAND", "the account does not run the command it is given: it printed 'exec /bin/sh -c"),
+        ("echo This account is currently not available.; exit 1", "This account is currently not available"),
+        ("/bin/false", "no output"),
     ],
 )
-def test_probe_and_start_name_an_account_that_does_not_run_our_commands(
-    server: Server, project: Path, command: str, reason: str
+def test_probe_and_start_show_what_an_account_prints_that_does_not_run_our_commands(
+    server: Server, project: Path, command: str, printed: str
 ) -> None:
     host = replace(server.host, agent_python=sys.executable)
     cluster = Cluster((host,), known_hosts=trusted(server, known_hosts(project)))
@@ -326,11 +322,9 @@ def test_probe_and_start_name_an_account_that_does_not_run_our_commands(
         with pytest.raises(LinkError) as refused:
             asyncio.run(open_link(host, cluster.known_hosts, "0123", Call("open", "7f3a9c01")))
     assert isinstance(answer, Unreachable)
-    for output, hint in ((answer.reason, answer.hint), (refused.value.reason, refused.value.hint)):
-        assert f"login {host.ssh.user}@127.0.0.1: {reason}" in output
-        assert hint is not None
-        assert hint.startswith("log in as another user with ansible_user= of n1, or ")
-        assert "Python" not in hint
+    assert printed in answer.reason
+    assert "its account must run the commands that it is given" in (answer.hint or "")
+    assert printed in refused.value.reason
 
 
 def what_fails(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:

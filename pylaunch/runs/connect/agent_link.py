@@ -20,7 +20,7 @@ from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.text.argv import Argv, pylaunch
 from pylaunch.runs import steady_clock
-from pylaunch.transport.connections import connector_of, opening, why_not_obeyed, why_not_reached
+from pylaunch.transport.connections import connector_of, opening, why_not_reached
 from pylaunch.transport.connector import ConnectionFailure, Connector
 from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
 from pylaunch.transport.waiting import patience
@@ -311,11 +311,6 @@ async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
             if hello.node not in ("", host.name):
                 raise LinkError(f"{host.address} leads to another node of the run: {hello.node[:80]!r}")
             return AgentLink(connector, child, hello, await _measure_clock(connector, child))
-    except NoAgentError:
-        await child.end()
-        if (failure := await why_not_obeyed(connector)) is not None:
-            raise LinkError(failure.reason, failure.hint) from None
-        raise
     except LinkError:
         await child.end()
         raise

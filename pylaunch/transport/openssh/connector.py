@@ -4,14 +4,12 @@ Connections are shared (`sharing`). Host keys are always checked, against the us
 """
 
 import functools
-import secrets
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.transport import process
-from pylaunch.transport.connector import ConnectionFailure, Connector, LoginTest
+from pylaunch.transport.connector import ConnectionFailure, Connector
 from pylaunch.transport.openssh.failures import NO_WORDS, explain_failure
 from pylaunch.transport.openssh.sharing import (
     ALIVE_COUNT,
@@ -25,7 +23,7 @@ from pylaunch.transport.openssh.sharing import (
     options,
     target,
 )
-from pylaunch.transport.process import Completed, describe_exit
+from pylaunch.transport.process import Completed
 
 FAILED = 255
 """Exit status of ssh when ssh itself fails."""
@@ -74,15 +72,6 @@ class OpenSshConnector(Connector):
             )
         return ConnectionFailure(f"{place}: no answer within {within_s:.0f} s", f"check that {name} is up")
 
-    def login_test(self) -> LoginTest | None:
-        """Return a test for nologin shells and forced commands."""
-        words, expected = echo()
-
-        def failure(ended: Completed) -> ConnectionFailure | None:
-            return None if ended.returncode == FAILED else explain(self.host, expected, ended)
-
-        return LoginTest(self.argv(words), failure)
-
     def diagnose(self) -> tuple[str, ...]:
         """Check name, route, host key and login, one by one."""
         from pylaunch.transport.openssh import diagnosis  # noqa: PLC0415 -- paramiko, used here alone, takes 0.15 s
@@ -97,34 +86,3 @@ class OpenSshConnector(Connector):
     def ansible_variables(self) -> Mapping[str, str]:
         """Return the path of the shared connection, which Ansible quotes and expands `%` in before ssh does."""
         return {"ansible_control_path": control_path(self.identity).strip('"').replace("%", "%%")}
-
-
-NOLOGIN = "This account is currently not available"
-"""Output of nologin(8) where /etc/nologin.txt does not replace it."""
-
-
-def echo() -> tuple[Argv, str]:
-    """Return a command and the line that it prints. A program that prints its command does not print this line."""
-    token = secrets.token_hex(8)
-    return ("/bin/sh", "-c", 'echo "$1-$(($2 + 1))"', "sh", token, "41"), f"{token}-42"
-
-
-def explain(host: Host, expected: str, ended: Completed) -> ConnectionFailure | None:
-    """Return why the account on `host` does not run commands; None when the line `expected` was printed."""
-    if any(line.strip() == expected for line in ended.stdout.splitlines()):
-        return None
-    user = host.ssh.user or "the user"
-    lines = [line.strip() for line in (*ended.stdout.splitlines(), *ended.stderr.splitlines()) if line.strip()]
-    other = f"log in as another user with ansible_user= of {host.name}"
-    if any(NOLOGIN in line for line in lines):
-        return ConnectionFailure(
-            f"login {target(host)}: the account has no login shell: {NOLOGIN}",
-            f"{other}, or as root on {host.name}: usermod --shell /bin/bash {user}",
-        )
-    output = f"it printed {lines[0][:120]!r}" if lines else "it printed nothing"
-    status = describe_exit(ended.returncode)
-    return ConnectionFailure(
-        f"login {target(host)}: the account does not run the command it is given: {output} ({status})",
-        f"{other}, or on {host.name} look for ForceCommand (sshd -T -C user={user} | grep -i forcecommand), "
-        f"for command= in its authorized_keys, and at its shell (getent passwd {user})",
-    )
