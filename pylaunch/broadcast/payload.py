@@ -41,7 +41,7 @@ class Payload:
     for the store of shipped content in the node root, where files are not flushed, because every use verifies them."""
 
     sources: tuple[Path, ...]
-    """File on this machine of each of `files`; none if a node has them."""
+    """File on this machine of each of `files`."""
 
     files: tuple[File, ...]
     directories: tuple[str, ...]

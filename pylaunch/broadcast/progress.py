@@ -1,7 +1,6 @@
 """Progress and result of a broadcast, and their lines for people."""
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.hostset import fold
@@ -27,7 +26,7 @@ class Received:
     """Bytes that were there before, from an interrupted push or unchanged."""
 
     sent: int
-    """Bytes that this host got from the controller, or from the node that has the files."""
+    """Bytes that this host got from the controller."""
 
     seconds: float
 
@@ -74,25 +73,6 @@ class BroadcastProgress:
 
 
 @dataclass(frozen=True)
-class SourceProgress:
-    """State of the node that has the files, while it reads them."""
-
-    host: str
-    size: int
-    """Bytes so far."""
-
-    seconds: float
-
-    @property
-    def line(self) -> str:
-        """The state as text."""
-        return f"{self.host} has read and hashed {shown_size(self.size)}"
-
-
-Progress: TypeAlias = BroadcastProgress | SourceProgress
-
-
-@dataclass(frozen=True)
 class BroadcastResult:
     """Results of all hosts, and the duration."""
 
@@ -111,16 +91,12 @@ class BroadcastResult:
         ]
 
 
-def lines_of_progress(say: Callable[[str], None]) -> Callable[[Progress], None]:
-    """Return a callback that passes the progress to `say` after FIRST_LINE_S, and then every LINE_S; a phase whose
-    time begins again is a new one."""
-    next_s, before_s = FIRST_LINE_S, 0.0
+def lines_of_progress(say: Callable[[str], None]) -> Callable[[BroadcastProgress], None]:
+    """Return a callback that passes the progress to `say` after FIRST_LINE_S, and then every LINE_S."""
+    next_s = FIRST_LINE_S
 
-    def write(progress: Progress) -> None:
-        nonlocal next_s, before_s
-        if progress.seconds < before_s:
-            next_s = FIRST_LINE_S
-        before_s = progress.seconds
+    def write(progress: BroadcastProgress) -> None:
+        nonlocal next_s
         if progress.seconds >= next_s:
             next_s = progress.seconds + LINE_S
             say(progress.line)

@@ -5,42 +5,34 @@ The messages are in `agent/piped/pieces.py`.
 
 import asyncio
 import contextlib
+import datetime
 import json
 import math
-import posixpath
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from pylaunch.agent.piped import pieces as node_side
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.broadcast.node_source import (
-    LEAVES_S,
-    LONGEST_REASON,
-    STUCK_S,
-    HostFailedError,
-    NodeFiles,
-    SourceProgram,
-    new_identity,
-    not_served,
-    started,
-    why_program_ended,
-)
-from pylaunch.broadcast.payload import Payload, copies_of
-from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, Progress, Received
-from pylaunch.broadcast.swarm import SEPARATED, Send, Swarm
+from pylaunch.broadcast.payload import Payload
+from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, Received
+from pylaunch.broadcast.swarm import Send, Swarm
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.answers import NotAnAnswerError, decoded
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.transport import interrupts
-from pylaunch.transport.connections import connector_of, opening
+from pylaunch.transport.connections import connector_of, opening, why_not_reached
 from pylaunch.transport.connector import Connector
-from pylaunch.transport.process import Child, ProgramNotFoundError, allow_hosts, spawn
+from pylaunch.transport.process import Child, ProgramNotFoundError, allow_hosts, describe_exit, last_line, spawn
 from pylaunch.transport.waiting import patience
 
 FIRST_ANSWER_S = 60.0
@@ -49,12 +41,17 @@ FIRST_ANSWER_S = 60.0
 SILENT_S = 30.0
 """A host that sends no message for this long is given up; it reports each second."""
 
-SOURCE_SAYS_S = 3.0
-"""A node that has the files reports once a second, and its end at once."""
+STUCK_S = 300.0
+"""A host that receives and writes nothing for this long is given up."""
+
+LONGEST_REASON = 500
+LEAVES_S = 3.0
+
+ALWAYS = datetime.datetime(2000, 1, 1), datetime.datetime(9999, 12, 31)  # noqa: DTZ001 - x509 takes UTC
+"""Validity: clocks of hosts may be wrong, and no host keeps the certificate after the broadcast."""
 
 MOST_REJECTED = 3
-"""Pieces that do not arrive from here, or from the node that has the files, since the last one that did: SSH would have
-noticed other bytes."""
+"""Pieces that do not arrive from here since the last one that did: SSH would have noticed other bytes."""
 
 SLOWEST = 20
 """A host that takes this many times as long as the slowest of those that have everything, and STUCK_S, is given up:
@@ -124,25 +121,39 @@ def broadcast(
     return interrupts.run(_Broadcast(cluster, payload, rate, on_progress).run())
 
 
-def broadcast_from(
-    node: NodeFiles, cluster: Cluster, destination: str, *, rate: int, on_progress: Callable[[Progress], None]
-) -> tuple[Payload, BroadcastResult]:
-    """`broadcast` of files that `node` has and sends itself, as it has them. Raises UsageError for files that cannot be
-    read or change meanwhile, ClusterNotReadyError for a node that is lost, and KeyboardInterrupt."""
-    base, names = copies_of([posixpath.basename(posixpath.normpath(path)) for path in node.paths], destination)
+class HostFailedError(Exception):
+    """A host cannot receive or serve the files, with the reason."""
 
-    async def work() -> tuple[Payload, BroadcastResult]:
-        allow_hosts(len(cluster.hosts) + 1)
-        source = await started(node, rate)
-        try:
-            payload = await source.described(
-                program(node_side.serve, [*zip(node.paths, names, strict=True)]), base, names, on_progress
-            )
-            return payload, await _Broadcast(cluster, payload, rate, on_progress, source).run()
-        finally:
-            await source.child.leave(LEAVES_S)
+    def __init__(self, reason: str, hint: str | None = None, *, is_unreachable: bool = False) -> None:
+        super().__init__(reason)
+        self.hint = hint
+        self.is_unreachable = is_unreachable
 
-    return interrupts.run(work())
+
+async def why_program_ended(child: Child, connector: Connector) -> HostFailedError:
+    """Wait for the end of a program that Python reads from its stdin, and return why it ended."""
+    ended = await child.leave(LEAVES_S)
+    if (failure := await why_not_reached(connector, ended)) is not None:
+        return HostFailedError(failure.reason, failure.hint, is_unreachable=True)
+    if ended.returncode in (126, 127):
+        return HostFailedError(f"no Python at {ended.argv[-len(STREAMED) - 1]}", "it needs Python 3.8 or newer")
+    return HostFailedError(f"its program ended: {last_line(ended.stderr, default=describe_exit(ended.returncode))}")
+
+
+def new_identity() -> str:
+    """Return a new private key and its self-signed certificate, as PEM: all hosts of one broadcast present it to each
+    other, and nobody else has it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "pylaunch broadcast")])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), *ALWAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return (private + certificate.public_bytes(serialization.Encoding.PEM)).decode()
 
 
 class _Broadcast:
@@ -152,21 +163,14 @@ class _Broadcast:
         payload: Payload,
         rate: int,
         on_progress: Callable[[BroadcastProgress], None],
-        source: SourceProgram | None = None,
     ) -> None:
-        """`source` is the node that has the files; None where this machine has them."""
         self._cluster = cluster
         self._payload = payload
-        self._source = source
         self._pace = _SendingRate(rate)
         self._on_progress = on_progress
         self._swarm = Swarm(len(payload.hashes), {host.name: host.topology for host in cluster.hosts})
         self._nodes = {host.name: _PieceHost(host) for host in cluster.hosts}
-        identity = new_identity() if source is None else source.identity
-        self._first_line = json.dumps({**payload.order, "identity": identity, "rate": rate}).encode() + b"\n"
-        self._unserved: set[str] = set()
-        """Hosts that did not get a piece from the node that has the files."""
-
+        self._first_line = json.dumps({**payload.order, "identity": new_identity(), "rate": rate}).encode() + b"\n"
         self._news = asyncio.Event()
         self._begun = time.monotonic()
 
@@ -177,11 +181,7 @@ class _Broadcast:
                 tasks = [group.create_task(self._follow(node)) for node in self._nodes.values()]
                 tasks += [group.create_task(self._write(node)) for node in self._nodes.values()]
                 tasks.append(group.create_task(self._watch()))
-                if self._source is not None:
-                    tasks.append(group.create_task(self._source.keep()))
                 await self._decide()
-                if self._source is not None and any(node.is_given_up for node in self._nodes.values()):
-                    await asyncio.wait(tasks[-1:], timeout=SOURCE_SAYS_S)  # Its end is the reason of the hosts' errors.
                 for task in tasks:
                     task.cancel()
         except* PylaunchError as errors:
@@ -204,20 +204,15 @@ class _Broadcast:
             self._news.clear()
             fetches: dict[str, list[tuple[int, str, str, int]]] = {}
             for order in self._swarm.orders(time.monotonic()):
-                node = self._nodes[order.host]
-                peer: _PieceHost | SourceProgram
-                if not isinstance(order, Send):
-                    peer, name = self._nodes[order.source], order.source
-                elif self._source is None:
-                    node.pieces.append(order.piece)
-                    node.has_work.set()
+                if isinstance(order, Send):
+                    self._nodes[order.host].pieces.append(order.piece)
+                    self._nodes[order.host].has_work.set()
                     continue
-                else:
-                    peer, name = self._source, ""
-                    node.sent += self._payload.size_of(order.piece)
-                fetches.setdefault(order.host, []).append((order.piece, name, peer.host.rank_address, peer.port))
-            for name, fetch in fetches.items():
-                self._order(self._nodes[name], {"fetch": fetch})
+                peer = self._nodes[order.source]
+                fetch = (order.piece, order.source, peer.host.rank_address, peer.port)
+                fetches.setdefault(order.host, []).append(fetch)
+            for name, ordered in fetches.items():
+                self._order(self._nodes[name], {"fetch": ordered})
 
     def _order(self, node: _PieceHost, message: Mapping[str, object]) -> None:
         node.orders.append(json.dumps(message).encode() + b"\n")
@@ -279,28 +274,13 @@ class _Broadcast:
             piece, sender, why = message.failed
             self._swarm.failed(name, piece, sender, why)
             node.rejected += sender == ""
-            if self._source is not None and sender == "":
-                node.sent = max(0, node.sent - self._payload.size_of(piece))
-                self._note_unserved(name, self._source.host, why)
             if node.rejected > MOST_REJECTED:
-                raise self._rejects(name, why)
+                raise HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
         if message.error is not None:
             raise HostFailedError(visible_line(message.error)[:LONGEST_REASON])
         if message.done and node.ended is None:
             node.ended = Received(None, None, False, node.had, node.sent, now - self._begun)
         self._news.set()
-
-    def _rejects(self, name: str, why: str) -> HostFailedError:
-        if self._source is None:
-            return HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
-        return HostFailedError(*not_served(name, self._source.host, why))
-
-    def _note_unserved(self, name: str, source: Host, why: str) -> None:
-        """End all hosts when several of them did not get a piece from the node, and no host got one."""
-        self._unserved.add(name)
-        if len(self._unserved) >= SEPARATED and not any(map(self._swarm.received, self._nodes)):
-            for node in self._nodes.values():
-                self._end(node, HostFailedError(*not_served("the hosts", source, why)))
 
     def _end(self, node: _PieceHost, error: HostFailedError) -> None:
         """End a host with an error; a host that has everything and ends later has it nevertheless."""

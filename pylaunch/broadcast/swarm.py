@@ -1,7 +1,6 @@
 """Decide which host gets which piece from where. Pure: the caller reports what happened and carries out the orders.
 
-A piece that no host has is sent once by the controller, to one of a few hosts; where a node has the files, "the
-controller" is that node. Every other host fetches it from a host
+A piece that no host has is sent once by the controller, to one of a few hosts. Every other host fetches it from a host
 that has it, the closest and least busy first. A host fetches nothing from a peer that sent wrong bytes, or failed
 twice; a piece that it can get from nobody is sent by the controller. Transfers that take much longer than others are
 repeated from elsewhere. Reports are claims: no host is believed that another one has a piece, and one host alone cannot

@@ -1,8 +1,6 @@
 """`pylaunch push` to hosts that are directories of this machine, one of which may lie, end, or have no room."""
 
 import os
-import re
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -174,52 +172,3 @@ def test_hosts_that_refuse_say_why_and_the_others_receive(cluster: PushCluster, 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert "neither file, directory nor link" in ended(cluster.push(str(pipe), "blob")).stderr
-
-
-def test_what_one_node_has_goes_to_the_others_and_nothing_of_it_passes_the_controller(
-    cluster: PushCluster, blob: Path
-) -> None:
-    tree = cluster.nodes["n2"].path / "data/model"
-    (tree / "sub").mkdir(parents=True)
-    (tree / "blob").write_bytes(blob.read_bytes())
-    (tree / "sub/run.sh").write_text("#!/bin/sh\n")
-    (tree / "sub/run.sh").chmod(0o755)
-    (tree / "link").symlink_to("sub/run.sh")
-    process = ended(cluster.push("n2:data/model", "data/model"), code=ExitCode.DONE)
-    assert "n[1,3]: 2 files (20 MiB, sha256 of every file verified, as n2 has it)" in process.stderr
-    assert re.search(r"n2 sent [23]\d MiB; the hosts lacked 40 MiB", process.stderr)  # A slow piece is sent twice.
-    for name in ("n1", "n3"):
-        copy = cluster.nodes[name].path / "data/model"
-        assert (copy / "blob").read_bytes() == blob.read_bytes()
-        assert (copy / "sub/run.sh").stat().st_mode & 0o777 == 0o755
-        assert (copy / "link").readlink() == Path("sub/run.sh")
-    done = cluster.pushed("--limit", "n2,n3", "n2:data/model/blob", "n2:data/model/link", "other/")
-    assert done["source"] == "n2"
-    assert [host["host"] for host in done["hosts"] if not host["from_controller"]] == ["n2", "n3"]
-    assert (cluster.nodes["n2"].path / "other/blob").read_bytes() == blob.read_bytes()
-    assert (cluster.nodes["n3"].path / "other/link").read_text() == "#!/bin/sh\n"
-
-
-def test_a_source_on_a_node_that_is_absent_changes_or_ends_is_an_error_with_its_place(
-    cluster: PushCluster, blob: Path
-) -> None:
-    assert "n9: not in the inventory, which has n[1-3]" in ended(cluster.push("n9:/data", "data")).stderr
-    assert "n1: nothing: No such file or directory" in ended(cluster.push("n1:nothing", "data")).stderr
-    assert "error: n1:nothing: No such file or directory" in ended(cluster.push("./n1:nothing", "data")).stderr
-    assert "in several places" in ended(cluster.push("n1:blob", str(blob), "data/")).stderr
-    there = cluster.nodes["n1"].path / "blob"
-    there.write_bytes(blob.read_bytes() * 3)  # More pieces than are on their way at the same time.
-    process = cluster.push("--limit-rate", "8MB", "n1:blob", "copy")
-    wait_until(lambda: cluster.bytes_of("n2") >= PIECE, "n2 has a piece")
-    os.utime(there)
-    failed = ended(process, code=ExitCode.USAGE)
-    assert "n1: blob changed while it was read" in failed.stderr
-    shutil.rmtree(cluster.pieces_of("n3") or "")
-    process = cluster.push("--limit", "n2,n3", "--limit-rate", "8MB", "n1:blob", "copy")
-    wait_until(lambda: cluster.bytes_of("n3") > 0, "n3 receives")
-    os.kill(int((cluster.nodes["n1"].path / "pid").read_text()), signal.SIGKILL)
-    failed = ended(process, code=ExitCode.CLUSTER_NOT_READY)
-    assert "n1: its program ended: killed by SIGKILL" in failed.stderr
-    done = cluster.pushed("n1:blob", "copy")
-    assert {host["host"]: host["had"] > 0 for host in done["hosts"]}["n2"]
-    assert (cluster.nodes["n3"].path / "copy").read_bytes() == there.read_bytes()

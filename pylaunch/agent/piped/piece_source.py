@@ -1,6 +1,6 @@
 """Files that hosts are to have: read once, every file and every piece hashed, in the order in which hosts receive them.
 
-The controller reads its own files with it. On a node, `PieceSource` has the files that the others are to have.
+The controller reads its files with it; hosts take only the sizes from here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import bisect
 import hashlib
 import os
 import stat
-from typing import Any, Callable, Iterator, Sequence, Tuple
+from typing import Iterator, Sequence, Tuple
 
 Span = Tuple[int, int, int]
 """File, offset in it, and number of bytes."""
@@ -22,8 +22,6 @@ MOST_FILES = 50_000
 """Each host receives the list of all files; more belong into an archive."""
 
 CHUNK = 1 << 20
-LISTED = 200
-"""Entries of one message to the controller, which refuses long lines."""
 
 
 class SourceError(Exception):
@@ -106,10 +104,9 @@ class SourceTree:
 class PieceHashes:
     """Hashes of the pieces of a row of bytes."""
 
-    def __init__(self, size: int, count: Callable[[int], None] = lambda size: None) -> None:
-        """`size` is that of a piece; `count` gets the number of bytes that were read."""
+    def __init__(self, size: int) -> None:
+        """`size` is that of a piece."""
         self.size = size
-        self._count = count
         self._left = size
         self._hash = hashlib.sha256()
         self._found: list[bytes] = []
@@ -120,7 +117,6 @@ class PieceHashes:
         for chunk in _chunks(source):
             own.update(chunk)
             read += len(chunk)
-            self._count(len(chunk))
             while chunk:
                 taken, chunk = chunk[: self._left], chunk[self._left :]
                 self._hash.update(taken)
@@ -152,60 +148,3 @@ def _chunks(source: str) -> Iterator[bytes]:
                 yield chunk
     except OSError as error:
         raise SourceError(f"{source}: {error.strerror}") from None
-
-
-class PieceSource:
-    """Files of this node that it passes on, as they were when it hashed them."""
-
-    def __init__(self, sources: list[tuple[str, str]]) -> None:
-        """`sources` are paths here, each with the path of its copy."""
-        self._sources = sources
-        self._tree = SourceTree()
-        self._piece = PIECE
-        self._ends: list[int] = []
-        self.have: list[bool] = []
-        self.hashed = 0
-
-    def open(self) -> list[dict[str, Any]]:
-        """Read and hash everything; return the messages that describe it. Raises SourceError."""
-        for source, path in self._sources:
-            self._tree.add(os.path.expanduser(source), path)
-        files = self._tree.files
-        self._piece = piece_size(self._tree.size)
-        hashes = PieceHashes(self._piece, self._hashed)
-        found = []
-        for source, path, status in files:
-            digest = hashes.add(source, status.st_size)
-            self._ends.append(status.st_size + (self._ends[-1] if self._ends else 0))
-            if version(os.stat(source)) != version(status):
-                raise ChangedSourceError(source)
-            found.append((path, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, digest))
-        pieces = [each.hex() for each in hashes.ended()]
-        self.have = [True] * len(pieces)
-        lists = (("directories", self._tree.directories), ("files", found), ("links", self._tree.links))
-        messages = [
-            {name: entries[at : at + LISTED]} for name, entries in lists for at in range(0, len(entries), LISTED)
-        ]
-        return [*messages, {"hashes": pieces}]
-
-    def _hashed(self, size: int) -> None:
-        self.hashed += size
-
-    def parts(self, piece: int) -> Iterator[tuple[int, int, int]]:
-        """Return open descriptors, offsets and sizes of the parts of a piece; each is closed after use. Raises
-        SourceError."""
-        begin = piece * self._piece
-        for index, offset, size in spans(self._ends, begin, min(begin + self._piece, self._ends[-1])):
-            source, _, status = self._tree.files[index]
-            try:
-                descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            except FileNotFoundError:
-                raise ChangedSourceError(source) from None
-            except OSError as error:
-                raise SourceError(f"{source}: {error.strerror}") from None
-            try:
-                if version(os.fstat(descriptor)) != version(status):
-                    raise ChangedSourceError(source)
-                yield descriptor, offset, size
-            finally:
-                os.close(descriptor)

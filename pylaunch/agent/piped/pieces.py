@@ -12,9 +12,6 @@
                           ◄── error  why this node cannot receive the files; it ends
     end of input          ──►        exit; pieces stay for the next push of the same files
 
-A node whose files the others are to have (`serve`) gets the certificate and the key alone. It answers with the list of
-its files and the hashes of their pieces, then as above.
-
 A peer connects with TLS 1.3 and sends the number of a piece; the answer is the bytes of the piece. Both sides present
 the certificate of the broadcast and accept no other one. The receiver compares the piece with the hash from the
 controller, so a peer can delay a piece and never change it.
@@ -34,7 +31,6 @@ import threading
 import time
 from typing import Any, Callable
 
-from pylaunch.agent.piped.piece_source import PieceSource, SourceError
 from pylaunch.agent.piped.piece_store import PieceStore, StoreError, WrongPieceError, reason
 from pylaunch.base.layout import AgentError, open_root
 
@@ -104,12 +100,15 @@ def tls_context(identity: str, side: int) -> ssl.SSLContext:
     return context
 
 
-class PieceServer:
-    """This node as it serves pieces to peers."""
+class PieceNode:
+    """This node as it receives pieces and serves them to peers."""
 
-    def __init__(self, order: dict[str, Any], store: PieceStore | PieceSource) -> None:
+    def __init__(self, order: dict[str, Any], store: PieceStore) -> None:
         self._as_server = tls_context(order["identity"], ssl.PROTOCOL_TLS_SERVER)
+        self._as_client = tls_context(order["identity"], ssl.PROTOCOL_TLS_CLIENT)
         self._store = store
+        self._orders: queue.Queue[tuple[int, str, str, int]] = queue.Queue()
+        self._incoming: dict[int, bytearray] = {}
         self._pace = SendingRate(order["rate"])
         self._free = threading.BoundedSemaphore(MOST_SERVED)
         self._received = 0
@@ -126,15 +125,14 @@ class PieceServer:
         return int(listener.getsockname()[1])
 
     def follow(self) -> None:
-        """Handle the messages of the controller until it closes stdin."""
+        """Fetch pieces as the controller orders until it closes stdin; give the files their names when all are here."""
+        for work in (self._end, *[self._fetch_all] * FETCHERS):
+            _begin(work)
         self._heard_at = time.monotonic()
         self._is_opening = False
         for line in sys.stdin.buffer:
             self._heard_at = time.monotonic()
             self._handle(json.loads(line))
-
-    def _handle(self, message: dict[str, Any]) -> None:
-        """Handle a message, of which there are none but those that say that the controller is there."""
 
     def report(self) -> None:
         """Report once a second how far this node is; end when the controller is silent or gone."""
@@ -164,9 +162,6 @@ class PieceServer:
                 if piece < len(self._store.have) and self._store.have[piece]:
                     for descriptor, offset, size in self._store.parts(piece):
                         self._send(peer, descriptor, offset, size)
-        except SourceError as error:
-            if isinstance(self._store, PieceSource):
-                _fail(str(error))
         except OSError:
             pass  # The peer asks somebody else.
         finally:
@@ -175,33 +170,12 @@ class PieceServer:
     def _send(self, peer: socket.socket, descriptor: int, offset: int, size: int) -> None:
         while size:
             # Not `sendfile`: over TLS it makes records of 8 KiB, which cost a quarter more processor time.
-            try:
-                part = os.pread(descriptor, min(self._pace.chunk, size), offset)
-            except OSError as error:
-                raise SourceError(f"{os.readlink(f'/proc/self/fd/{descriptor}')}: {error.strerror}") from None
+            part = os.pread(descriptor, min(self._pace.chunk, size), offset)
             if not part:
                 raise OSError("a file became shorter")
             self._pace.spend(len(part))
             peer.sendall(part)
             offset, size = offset + len(part), size - len(part)
-
-
-class PieceNode(PieceServer):
-    """This node as it receives pieces, too."""
-
-    _store: PieceStore
-
-    def __init__(self, order: dict[str, Any], store: PieceStore) -> None:
-        super().__init__(order, store)
-        self._as_client = tls_context(order["identity"], ssl.PROTOCOL_TLS_CLIENT)
-        self._orders: queue.Queue[tuple[int, str, str, int]] = queue.Queue()
-        self._incoming: dict[int, bytearray] = {}
-
-    def follow(self) -> None:
-        """Fetch pieces as the controller orders, and give the files their names when all are here."""
-        for work in (self._end, *[self._fetch_all] * FETCHERS):
-            _begin(work)
-        super().follow()
 
     def _handle(self, message: dict[str, Any]) -> None:
         if "piece" in message:
@@ -313,21 +287,3 @@ def main(root: str) -> None:
     _print({"ready": {"port": node.listen(), "have": [piece for piece, is_here in enumerate(store.have) if is_here]}})
     node.follow()
     os._exit(0)  # Threads may still wait for peers, and what is on the disk stays.
-
-
-def serve(sources: list[tuple[str, str]]) -> None:
-    """Describe and serve the files in `sources`, paths here and of the copies, until the controller closes stdin."""
-    order = json.loads(sys.stdin.buffer.readline())
-    source = PieceSource(sources)
-    server = PieceServer(order, source)
-    _begin(server.report)
-    try:
-        for message in source.open():
-            _print(message)
-    except SourceError as error:
-        _fail(str(error))
-    except OSError as error:
-        _fail(reason(error))
-    _print({"ready": {"port": server.listen(), "have": []}})
-    server.follow()
-    os._exit(0)

@@ -2,9 +2,8 @@
 
 import time
 
-from pylaunch.broadcast.node_source import STUCK_S
 from pylaunch.broadcast.payload import Payload
-from pylaunch.broadcast.spread import TICK_S, _Broadcast, _PieceHost
+from pylaunch.broadcast.spread import STUCK_S, TICK_S, _Broadcast, _PieceHost
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.manifest import File
 
