@@ -14,7 +14,7 @@ from pylaunch.checks import mesh
 from pylaunch.checks.check import Check
 from pylaunch.checks.devices import gpu, gpu_health, gpu_use, infiniband
 from pylaunch.checks.hosts import code, host, leftovers, limits, network, python_env, reach, storage
-from pylaunch.checks.survey import REACH, Look, Room, Survey, Wanted, shared_failures, wanted_by
+from pylaunch.checks.survey import REACH, Look, Survey, Wanted, shared_failures, wanted_by
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -315,8 +315,6 @@ class Needs:
     workdir: str = ""
     """Working directory to check although there is no script."""
 
-    rooms: tuple[Room, ...] = ()
-
 
 @dataclass(frozen=True)
 class CheckRequest:
@@ -349,7 +347,6 @@ def _wanted(plan: RunPlan, needs: Needs) -> Wanted:
     job = plan.job
     wanted = replace(
         wanted_by(plan, files=needs.files, checkpoint_dir=needs.checkpoint_dir, infiniband=needs.infiniband),
-        rooms=needs.rooms,
         port=job.rendezvous_port or USUAL_PORT,
         any_port=job.rendezvous_port is None,
     )

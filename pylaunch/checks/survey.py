@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.model.diagnosis.host_errors import OwnNames, of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework
@@ -20,20 +19,6 @@ REACH = "reach.host"
 
 
 V = TypeVar("V")
-
-
-@dataclass(frozen=True)
-class Room:
-    """Space that hosts need for a directory that they are to receive, and have not."""
-
-    what: str
-    path: str
-    """Of that directory; it may contain {node_root} and {env_root}, which are those of the host."""
-
-    size: int
-    severity: Severity
-    variable: str
-    """Variable of the inventory that names another disk."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +49,6 @@ class Wanted:
     container: str = ""
     """Image of the ranks; "" is none."""
 
-    rooms: tuple[Room, ...] = ()
     infiniband: bool = False
     """A working InfiniBand or RoCE device is required on every host."""
 

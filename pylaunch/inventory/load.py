@@ -19,7 +19,6 @@ import json
 import os
 import platform
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -29,7 +28,6 @@ import msgspec
 
 from pylaunch.errors import InventoryError
 from pylaunch.inventory.cluster import Complaint, Listing, group_in_use, limited, read_hosts, with_loopback
-from pylaunch.inventory.keys import ALIASES, KEYS
 from pylaunch.inventory.settings import read_settings
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import expand, fold
@@ -180,9 +178,6 @@ _SCRIPT_STDERR = "Standard error from inventory script:\n"
 _SKIPPED = re.compile(r"^\[WARNING\]: (Skipping .*)$", re.MULTILINE)
 _DUPLICATE = re.compile(r"^\[WARNING\]: Found (duplicate mapping key .*)\.\nOrigin: (.*?:\d+)", re.MULTILINE)
 
-_INI_HOST = re.compile(r"([^\s=\[{#;:]+)\s+[^\s=].*=")
-"""Line of a host with variables in an INI inventory."""
-
 
 def unparsed(stderr: str, directory: str) -> list[str]:
     """Return one line per file that Ansible could not parse, and what an inventory script printed."""
@@ -211,34 +206,6 @@ def ignored(stderr: str, directory: str) -> list[str]:
     """Return the parts of the inventory that Ansible ignored with a warning."""
     twice = [f"{place.removeprefix(f'{directory}/')}: {warning}" for warning, place in _DUPLICATE.findall(stderr)]
     return twice + _SKIPPED.findall(stderr)
-
-
-def contradictions(text: str) -> list[str]:
-    """Return `line 3: n1: gpus: 4, but 8 in line 2` for each line (INI) that gives a key of a host another value.
-
-    Ansible silently keeps the last value; with two addresses, one of two machines would not take part. Variables that
-    pylaunch does not read may have several, as in Ansible.
-    """
-    before: dict[tuple[str, str], tuple[str, int]] = {}
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _INI_HOST.match(line)
-        for name, value in _variables(line) if match is not None else ():
-            if match is None or (name not in KEYS and name not in ALIASES):
-                continue
-            known, earlier = before.setdefault((match[1], name), (value, number))
-            if known != value:
-                found.append(f"line {number}: {match[1]}: {name}: {value}, but {known} in line {earlier}")
-    return found
-
-
-def _variables(line: str) -> list[tuple[str, str]]:
-    """Return the variables in a line of a host, split as Ansible splits it; none if unsure."""
-    try:
-        words = shlex.split(line, comments=True)[1:]
-    except ValueError:
-        return []
-    return [(name, value) for name, equals, value in (word.partition("=") for word in words) if equals]
 
 
 INVENTORY = "cluster.ini"
@@ -313,12 +280,6 @@ def listing_of(source: Path) -> Listing:
     key = cache_key(source, Path.cwd(), os.environ)
     if key is not None and (answered := kept_answer(key)) is not None:
         return answered
-    if twice := contradictions(_own_text(source)):
-        raise InventoryError(
-            f"a host has two values of a variable in the inventory {_shown(source)}",
-            evidence=twice,
-            hint="list each host once, and give each machine a name of its own",
-        )
     program = Path(sys.executable).parent / "ansible-inventory"
     argv = (str(program), "-i", str(source), "--list")
     answer = process.run(argv, env=ANSIBLE_SETTINGS, timeout_s=ANSWER_TIMEOUT_S)
@@ -339,14 +300,6 @@ def listing_of(source: Path) -> Listing:
     if key is not None:
         keep_answer(key, answer.stdout)
     return Listing.parse(answer.stdout)
-
-
-def _own_text(source: Path) -> str:
-    """Return the text of an inventory that is one file in INI; "" for others, and for programs."""
-    is_file = not is_host_list(source) and source.is_file() and not os.access(source, os.X_OK)
-    if not is_file or source.suffix in (".yml", ".yaml", ".json", ".toml"):
-        return ""
-    return source.read_text(encoding="utf-8", errors="replace")
 
 
 def _readable(source: Path) -> None:

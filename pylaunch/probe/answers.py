@@ -14,7 +14,7 @@ from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.model.text import typed_json
 from pylaunch.protocol.readings import devices
 from pylaunch.protocol.readings import hosts as other_readings
-from pylaunch.transport.pipes import MOST
+from pylaunch.transport.process import MOST
 
 T = TypeVar("T")
 

@@ -1,6 +1,9 @@
 """The only place on the controller that starts a process.
 
 Children have no terminal and a session of their own: Ctrl-C reaches pylaunch alone, which decides what it ends.
+
+A process may leave a background process (the shared connection of ssh) that keeps its pipes open for minutes. Once the
+child has ended, what the pipes already hold is read, and nothing more is awaited.
 """
 
 import asyncio
@@ -12,13 +15,14 @@ import shutil
 import signal
 import subprocess
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import IO, Any
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.text.argv import Argv, quoted
-from pylaunch.transport import interrupts, pipes
+from pylaunch.transport import interrupts
 
 OF_HOST = 10
 """Descriptors for one host: two processes, and the pipes of one that is being started.
@@ -48,6 +52,16 @@ def allow_hosts(count: int, of_host: int = OF_HOST) -> None:
 
 
 MAX_LINE = 1 << 22
+QUIET_S = 0.5
+"""Seconds of silence, after the end of a process, until pipes that others keep open count as read."""
+
+POLL_S = 0.1
+"""Interval of polling a process where the kernel has no pidfd (before Linux 5.3)."""
+
+CHUNK = 1 << 16
+MOST = 64 << 20
+"""Bytes that a process may print: far more than any answer, and little enough to keep in memory."""
+
 STDERR_KEPT = 64 * 1024
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 OBEYS_S = 1.0
@@ -147,7 +161,7 @@ async def communicate(
     finally:
         await child.kill()
     if child.has_flooded:
-        raise PylaunchError(f"more than {pipes.MOST >> 20} MiB of output: {quoted(argv)}")
+        raise PylaunchError(f"more than {MOST >> 20} MiB of output: {quoted(argv)}")
     return ended
 
 
@@ -186,17 +200,131 @@ def guarded(argv: Argv) -> Iterator[None]:
             guard.communicate(b"w")
 
 
+class _FloodError(Exception):
+    """A process printed more than MOST bytes."""
+
+
+def _end_descriptor(pid: int) -> int | None:
+    """Return a descriptor that is readable once the child `pid` has ended; None where the kernel has no pidfd."""
+    with contextlib.suppress(OSError, AttributeError):  # Python on macOS has no pidfd_open.
+        return os.pidfd_open(pid)
+    return None
+
+
+class _Writing(asyncio.BaseProtocol):
+    """Flow control of the pipe to a process: `room` waits while the pipe is full."""
+
+    def __init__(self) -> None:
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self.is_lost = False
+
+    def pause_writing(self) -> None:
+        self._has_room.clear()
+
+    def resume_writing(self) -> None:
+        self._has_room.set()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_lost = True
+        self._has_room.set()
+
+    async def room(self) -> None:
+        await self._has_room.wait()
+
+
+@dataclass(frozen=True)
+class _Pipes:
+    """The three pipes of a process, on the event loop."""
+
+    stdin: asyncio.WriteTransport
+    writing: _Writing
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+    readings: tuple[asyncio.ReadTransport, asyncio.ReadTransport]
+
+    async def send(self, line: bytes) -> None:
+        """Write `line` and wait until the pipe has room again. Raises ConnectionError when the reader has closed it."""
+        if not self.stdin.is_closing():
+            self.stdin.write(line)
+            await self.writing.room()
+        if self.stdin.is_closing():
+            raise ConnectionError("its stdin is closed")
+
+    def close(self) -> None:
+        """Close this end of all pipes."""
+        if not self.writing.is_lost:
+            self.writing.is_lost = True
+            self.stdin.abort()
+        for transport in self.readings:
+            transport.close()
+
+
+async def _piped(stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes], *, longest: int) -> _Pipes:
+    """Put the pipes of a process on the event loop; lines may be `longest` bytes."""
+    to_it, writing = await asyncio.get_running_loop().connect_write_pipe(_Writing, stdin)
+    from_stdout, stdout_transport = await _reader(stdout, longest)
+    from_stderr, stderr_transport = await _reader(stderr, longest)
+    return _Pipes(to_it, writing, from_stdout, from_stderr, (stdout_transport, stderr_transport))
+
+
+async def _reader(pipe: IO[bytes], longest: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+    reader = asyncio.StreamReader(limit=longest)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
+    )
+    return reader, transport
+
+
+async def _end_of(pid: int, has_ended: Callable[[], bool]) -> None:
+    """Wait until the child `pid` has ended, without regard to its pipes."""
+    descriptor = _end_descriptor(pid)
+    if descriptor is None:
+        while not has_ended():
+            await asyncio.sleep(POLL_S)
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        while not has_ended():
+            await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+async def _rest_of(reader: asyncio.StreamReader, ended: asyncio.Future[None]) -> bytes:
+    """Return the data of `reader` until it is closed, or until its process has `ended` and QUIET_S passed in silence.
+
+    Raises _FloodError.
+    """
+    rest = bytearray()
+    while True:
+        reading = asyncio.ensure_future(reader.read(CHUNK))
+        try:
+            either: tuple[asyncio.Future[Any], ...] = (reading, ended)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading}, timeout=QUIET_S)
+        finally:
+            is_read = not reading.cancel()
+        if not is_read or not (chunk := reading.result()):
+            return bytes(rest)
+        rest += chunk
+        if len(rest) > MOST:
+            raise _FloodError
+
+
 class Child:
     """A running process with line-based stdin and stdout. Made by `spawn`."""
 
-    def __init__(self, argv: Argv, process: subprocess.Popen[bytes], talk: pipes.Talk) -> None:
+    def __init__(self, argv: Argv, process: subprocess.Popen[bytes], pipes: _Pipes) -> None:
         self.argv = argv
         self._process = process
-        self._talk = talk
+        self._pipes = pipes
         self._stderr = bytearray()
         self._kill_note = ""
         self.has_flooded = False
-        """It was killed because it printed more than `pipes.MOST` bytes."""
+        """It was killed because it printed more than `MOST` bytes."""
 
         self._drain_stderr = asyncio.ensure_future(self._keep_stderr())
         self._end = asyncio.ensure_future(self._watch_end())
@@ -209,27 +337,27 @@ class Child:
 
     async def send(self, line: bytes) -> None:
         """Write `line` and wait until the pipe has room again. Raises ConnectionError when its stdin is closed."""
-        await self._talk.send(line)
+        await self._pipes.send(line)
 
     def write(self, content: bytes) -> None:
         """Write `content` as it reads it, without waiting."""
-        self._talk.stdin.write(content)
+        self._pipes.stdin.write(content)
 
     async def read(self, most: int) -> bytes:
         """Return the next bytes of its stdout, at least one and at most `most`; b"" at the end."""
-        return await self._talk.stdout.read(most)
+        return await self._pipes.stdout.read(most)
 
     async def readline(self) -> bytes:
         """Return the next line of its stdout, with the newline; b"" at the end. Kill it for a line over MAX_LINE."""
         try:
-            return await self._talk.stdout.readline()
+            return await self._pipes.stdout.readline()
         except ValueError:
             self._kill(f"it sent a line of more than {MAX_LINE >> 20} MiB")
             return b""
 
     def close_stdin(self) -> None:
         """Close its stdin."""
-        self._talk.stdin.close()
+        self._pipes.stdin.close()
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, unless it has ended."""
@@ -255,7 +383,7 @@ class Child:
         """Send SIGKILL to it and its process group, unless it has ended; what it printed and nobody read is dropped."""
         _kill_family(self._process)
         await asyncio.wait({self._end}, timeout=OBEYS_S)
-        self._talk.close()
+        self._pipes.close()
         self._drain_stderr.cancel()
         if self._completed is not None:
             self._completed.cancel()
@@ -268,15 +396,15 @@ class Child:
 
     async def _complete(self) -> Completed:
         try:
-            rest = await pipes.rest_of(self._talk.stdout, self._end)
-        except pipes.FloodError:
+            rest = await _rest_of(self._pipes.stdout, self._end)
+        except _FloodError:
             self.has_flooded = True
-            self._kill(f"it sent more than {pipes.MOST >> 20} MiB")
+            self._kill(f"it sent more than {MOST >> 20} MiB")
             rest = b""
         await self._end
         # An old OpenSSH leaves our stderr open in the shared connection it puts into the background.
-        await asyncio.wait({self._drain_stderr}, timeout=pipes.QUIET_S)
-        self._talk.close()
+        await asyncio.wait({self._drain_stderr}, timeout=QUIET_S)
+        self._pipes.close()
         return Completed(self.argv, self._process.returncode, rest.decode("utf-8", "replace"), self.stderr)
 
     def _kill(self, why: str) -> None:
@@ -285,11 +413,11 @@ class Child:
         self._kill_note = f"\n{why}\n"
 
     async def _watch_end(self) -> None:
-        await pipes.end_of(self._process.pid, lambda: self._process.poll() is not None)
+        await _end_of(self._process.pid, lambda: self._process.poll() is not None)
         _running.discard(self._process)
 
     async def _keep_stderr(self) -> None:
-        while chunk := await self._talk.stderr.read(8192):
+        while chunk := await self._pipes.stderr.read(8192):
             self._stderr += chunk
             del self._stderr[:-STDERR_KEPT]
 
@@ -322,7 +450,7 @@ async def spawn(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path |
     assert process.stdout is not None
     assert process.stderr is not None
     _running.add(process)
-    return Child(argv, process, await pipes.talk(process.stdin, process.stdout, process.stderr, longest=MAX_LINE))
+    return Child(argv, process, await _piped(process.stdin, process.stdout, process.stderr, longest=MAX_LINE))
 
 
 def search_path(path: str) -> str:

@@ -117,18 +117,6 @@ def _in_use(survey: Survey) -> dict[str, tuple[str, Mapping[str, Any]]]:
     return found
 
 
-def rank_wires(survey: Survey) -> dict[str, tuple[str, int, int]]:
-    """Return host → interface of its ranks: name, speed in Mb/s and MTU, where its driver reports them.
-
-    Virtual interfaces are omitted: veth reports 10000 Mb/s whatever it carries.
-    """
-    return {
-        host: (name, int(read["speed"]), int(read["mtu"]))
-        for host, (name, read) in _in_use(survey).items()
-        if (read["speed"] or 0) > 0 and read["mtu"] and not read["virtual"]
-    }
-
-
 def _mtu(survey: Survey) -> Iterable[Finding]:
     values = {host: str(read["mtu"]) for host, (_, read) in _in_use(survey).items() if read["mtu"]}
     fix = "ip link set dev INTERFACE mtu N, and in the network configuration"

@@ -16,12 +16,7 @@ PYTHON_NEEDED = (3, 8)
 SHELL_PATIENCE_S = 2.0
 """A login shell that does nothing takes some milliseconds; every command of every verb waits for it again."""
 
-_INTERACTIVE_ONLY = (
-    (("sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"), "below: case $- in *i*) ;; *) return ;; esac"),
-    (("csh", "tcsh"), "below: if (! $?prompt) exit"),
-    (("fish",), "between: if status is-interactive … end"),
-)
-"""Names of shells, and the place in their rc files that only interactive ones reach."""
+_INTERACTIVE = "in its rc files, move it below: case $- in *i*) ;; *) return ;; esac (csh: if (! $?prompt) exit)"
 
 HOST_BASELINE = "pylaunch provision --roles host_baseline"
 
@@ -32,14 +27,12 @@ def _ssh(survey: Survey) -> Iterable[Finding]:
 
 
 def _shell(survey: Survey) -> Iterable[Finding]:
-    shells = survey.measured(reach_readers.login_shell)
     for host, found in survey.measured(mesh.SHELL).items():
-        place = _interactive_only(shells.get(host, ""))
         if found["noise"]:
             yield Finding(
                 "reach.shell", Severity.FAIL, (host,),
                 f"the login shell prints into the connection: {found['noise'][0][:120]!r}",
-                fix=f"in its rc files, move what prints {place}",
+                fix=_INTERACTIVE,
                 evidence=tuple(found["noise"]),
             )  # fmt: skip
         if found["seconds"] > SHELL_PATIENCE_S:
@@ -47,16 +40,8 @@ def _shell(survey: Survey) -> Iterable[Finding]:
                 "reach.shell", Severity.WARN, (host,),
                 f"the login shell takes {found['seconds']:.1f} s before a command runs, expected under "
                 f"{SHELL_PATIENCE_S:g}",
-                fix=f"in its rc files, move what is slow {place}",
+                fix=_INTERACTIVE,
             )  # fmt: skip
-
-
-def _interactive_only(shell: str) -> str:
-    """Return the place in an rc file that only interactive shells reach, in the syntax of the login shell `shell`."""
-    name = shell.rpartition("/")[2]
-    return next(
-        (place for names, place in _INTERACTIVE_ONLY if name in names), "to where only interactive shells run it"
-    )
 
 
 def _python(survey: Survey) -> Iterable[Finding]:
@@ -67,16 +52,6 @@ def _python(survey: Survey) -> Iterable[Finding]:
             yield Finding(
                 "reach.python", Severity.FAIL, (host,), f"{path} is Python {found['python']}, expected 3.8 or newer",
                 fix="install a newer one and name it in the inventory: pylaunch_agent_python=",
-            )  # fmt: skip
-
-
-def _sudo(survey: Survey) -> Iterable[Finding]:
-    for host, why in survey.measured(reach_readers.sudo).items():
-        if why is not None:
-            yield Finding(
-                "reach.sudo", Severity.NOTE, (host,),
-                f"the user may not become root without a password ({why}): provision needs it, start does not",
-                fix="none is needed: provision asks for the password; or allow it in sudoers",
             )  # fmt: skip
 
 
@@ -95,9 +70,7 @@ def _hostname(survey: Survey) -> Iterable[Finding]:
 
 
 def _names_asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
-    others = {name: address for name, address in wanted.peers.items() if name != host.name}
-    listed = {**others, **{address: address for address in others.values() if not is_address(address)}}
-    return {**reach_readers.names.ask(_looked_up(host, wanted)), **reach_readers.hosts_file.ask(listed)}
+    return {**reach_readers.names.ask(_looked_up(host, wanted)), **reach_readers.identity.ask(None)}
 
 
 def _looked_up(host: Host, wanted: Wanted) -> list[str]:
@@ -120,7 +93,6 @@ def _names(survey: Survey) -> Iterable[Finding]:
         if host.name in identities:
             for name in dict.fromkeys((host.name, host.rank_address)):
                 owners.setdefault(name, []).append(host)
-    listed = survey.measured(reach_readers.hosts_file)
     looked_up = survey.measured(reach_readers.names)
     for observer, found in looked_up.items():
         if found["unanswered"]:
@@ -131,7 +103,7 @@ def _names(survey: Survey) -> Iterable[Finding]:
             yield from _own_name(observer, found["own"], own, has[observer], is_needed=is_needed)
     for observer in survey.cluster.names:
         resolved = looked_up[observer]["addresses"] if observer in looked_up else {}
-        for name, addresses_ in {**listed.get(observer, {}), **resolved}.items():
+        for name, addresses_ in resolved.items():
             for peer in owners.get(name, ()):
                 if peer.name != observer:
                     yield from _peer_name(observer, peer, name, addresses_, has[peer.name])
@@ -208,7 +180,7 @@ CHECKS = (
         "reach.shell", "the login shell prints nothing and is quick",
         "Output of rc files mixes with messages of the agent, and every command waits for them.",
         f"nothing printed; threshold: {SHELL_PATIENCE_S:g} s",
-        Severity.FAIL, asks(mesh.SHELL, reach_readers.login_shell), _shell,
+        Severity.FAIL, asks(mesh.SHELL), _shell,
         at_start=AtStart.AGENT,
     ),
     Check(
@@ -216,11 +188,6 @@ CHECKS = (
         "The agent and the probe need Python 3.8 or newer on every host.",
         "threshold: 3.8", Severity.FAIL, asks(reach_readers.identity), _python,
         at_start=AtStart.AGENT,
-    ),
-    Check(
-        "reach.sudo", "root without a password",
-        "Provisioning changes the system; a run does not need it.",
-        "sudo -n true", Severity.NOTE, asks(reach_readers.sudo), _sudo,
     ),
     Check(
         "reach.hostname", "each machine has a different host name",
@@ -232,9 +199,9 @@ CHECKS = (
         "reach.names", "names resolve to the same hosts everywhere",
         "A rank that connects to a name, or sends its own name to others, must reach the same machine from every host.",
         "the addresses of each host, and those of the inventory. A host looks up its own name and those of the first "
-        "and the next host; of all others it reads /etc/hosts",
+        "and the next host",
         Severity.FAIL,
-        lambda host, wanted: {**_names_asked(host, wanted), **reach_readers.identity.ask(None)}, _names,
+        _names_asked, _names,
         at_start=AtStart.AGENT,
         at_start_why="refuses a host name on the loopback for frameworks that listen there (JAX on CPUs)",
     ),

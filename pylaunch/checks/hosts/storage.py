@@ -1,6 +1,5 @@
 """The file systems that a run uses: responsive, writable, with free space."""
 
-import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -68,19 +67,15 @@ def _ask(host: Host, wanted: Wanted) -> dict[str, Any]:
         questions |= host_readers.filesystem.ask(
             {"path": wanted.checkpoint_dir, "write": True}, f"{CHECKPOINTS} {wanted.checkpoint_dir}"
         )
-    for room in wanted.rooms:
-        path = room.path.replace("{node_root}", host.node_root).replace("{env_root}", host.env_root)
-        questions |= host_readers.filesystem.ask({"path": path}, room.what)
     return questions
 
 
 def _places(survey: Survey) -> Iterator[StoragePlace]:
     """Return the file systems of each host that a run writes to."""
-    rooms = [room.what for room in survey.wanted.rooms]
     for host, by_label in survey.labelled(host_readers.filesystem).items():
         by_mount: dict[str, list[str]] = {}
         for label in by_label:
-            if not label.startswith((WORKDIR, *rooms)):
+            if not label.startswith(WORKDIR):
                 by_mount.setdefault(by_label[label]["mount"], []).append(label)
         for labels in by_mount.values():
             yield StoragePlace(host, tuple(labels), by_label[labels[0]])
@@ -139,7 +134,6 @@ def _checkpoints(survey: Survey) -> Iterable[Finding]:
 
 
 def _room(survey: Survey) -> Iterable[Finding]:
-    yield from _rooms(survey)
     for place in _places(survey):
         free = place.found["free"]
         if place.found["read_only"]:
@@ -155,17 +149,6 @@ def _room(survey: Survey) -> Iterable[Finding]:
                 f"{place.name} has room for {place.found['inodes_free']} more files (inodes), expected {INODES_NEEDED}"
             )
             yield Finding("storage.room", Severity.FAIL, (place.host,), text, f"df -i {place.found['mount']}")
-
-
-def _rooms(survey: Survey) -> Iterable[Finding]:
-    for host, by_label in survey.labelled(host_readers.filesystem).items():
-        for room in survey.wanted.rooms:
-            found = by_label.get(room.what)
-            if found is not None and not found["exists"] and found["free"] < room.size:
-                at, mount = posixpath.dirname(found["asked"]), found["mount"]
-                text = f"{room.what} needs {size(room.size)} in {at}, and {mount} has {size(found['free'])} free"
-                fix = f"du -xsh {quoted((at,))}; df -h {quoted((mount,))}; on another disk: {room.variable}=DIR"
-                yield Finding("storage.room", room.severity, (host,), text, fix)
 
 
 def _is_full(found: FilesystemReading) -> bool:
@@ -208,7 +191,7 @@ CHECKS = (
         "space on the disks of a run",
         "A checkpoint or log that does not fit ends the run after most of its work is done.",
         f"threshold: {size(ROOM_NEEDED)} (fail) and {size(ROOM_WANTED)} (warn) where a run writes;"
-        f" {INODES_NEEDED} inodes; where hosts lack the image of the container or the locked environment, its size",
+        f" {INODES_NEEDED} inodes",
         Severity.FAIL,
         _ask,
         _room,

@@ -62,11 +62,6 @@ class EnvironmentManifest:
     archive_bytes: int
     unpacked_bytes: int
 
-    @property
-    def needed_bytes(self) -> int:
-        """Space that the role wants to be free (`refuse_early` of its module)."""
-        return self.archive_bytes + max(self.archive_bytes, int(self.unpacked_bytes * 1.4))
-
 
 @dataclass(frozen=True)
 class LockRequest:

@@ -35,8 +35,6 @@ def readings(name: str) -> dict[str, Any]:
         "reach.names": {
             "own": name, "addresses": {host.name: [host.address] for host in CLUSTER.hosts}, "unanswered": [],
         },
-        "reach.hosts_file": {},
-        "reach.sudo": None,
         "network.interfaces": {"eth0": interface(), "lo": interface(mtu=65536, speed=None, loopback=True)},
         "network.routes": {host.address: {"interface": "eth0", "source": own} for host in peers},
         "network.configured": None,

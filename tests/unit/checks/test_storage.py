@@ -2,9 +2,8 @@ from typing import Any
 
 import pytest
 
-from pylaunch.base.dataclass import replace
 from pylaunch.checks.hosts import storage
-from pylaunch.checks.survey import Room, Wanted
+from pylaunch.checks.survey import Wanted
 from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.probe.answers import Unmeasured
 from tests.unit.checks.surveys import alike, findings
@@ -34,20 +33,6 @@ HEALTHY = {
 
 def test_healthy_disks_and_a_read_only_working_directory_are_no_finding() -> None:
     assert findings(storage.CHECKS, alike(HEALTHY), WANTED) == []
-
-
-def test_a_host_without_room_for_what_it_lacks_is_named_with_path_free_and_needed_bytes() -> None:
-    image = Room("the image of the container", "{node_root}/images/ab", 8 * GIB, Severity.FAIL, "pylaunch_node_root")
-    wanted = replace(WANTED, rooms=(image,))
-    asked = {**filesystem("/var", asked="/var/tmp/p-0/images/ab", exists=False)}
-    readings = alike({**HEALTHY, f"host.filesystem#{image.what}": asked})
-    assert findings(storage.CHECKS, readings, wanted) == []
-    for name, odd in (("n1", {"exists": True}), ("n2", {})):
-        readings[name][f"host.filesystem#{image.what}"] = {**asked, "free": 2 * GIB, **odd}
-    (finding,) = findings(storage.CHECKS, readings, wanted)
-    assert (finding.check, finding.severity, finding.hosts) == ("storage.room", Severity.FAIL, ("n2",))
-    assert finding.text == "the image of the container needs 8 GiB in /var/tmp/p-0/images, and /var has 2 GiB free"
-    assert finding.fix == "du -xsh /var/tmp/p-0/images; df -h /var; on another disk: pylaunch_node_root=DIR"
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ KNOWN = {
     "features/containers/flags.py: /proc": "a path in the image",
     "features/containers/flags.py: /sys": "a path in the image",
     "store/runs.py: /proc": "finds a stopped controller; elsewhere none is",
-    "transport/pipes.py: pidfd_open": "falls back to polling",
-    "transport/process.py: pidfd_open": "ends another controller of this machine",
+    "transport/process.py: pidfd_open": "falls back to polling; ends another controller of this machine",
     "transport/process.py: pidfd_send_signal": "ends another controller of this machine",
     "transport/guard.py: /proc": "finds an Ansible whose controller was killed",
 }

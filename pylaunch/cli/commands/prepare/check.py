@@ -13,16 +13,11 @@ from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.checks import suite
 from pylaunch.checks.check import Check
 from pylaunch.checks.suite import NO_SCRIPT, CheckRequest, Needs, Result, check, plan_check, select
-from pylaunch.checks.survey import Room
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.features import hosts_to_ask
-from pylaunch.model.cluster import Cluster
-from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.secret import Secrets
-from pylaunch.provision.environments.environment import read_manifest
-from pylaunch.store.files import project_environment
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.environment import Environment
@@ -95,8 +90,7 @@ def command(
     cluster = hosts_to_ask(inventory, limit)
     job = _job(typed)
     _refuse_relative(flags.files, typed)
-    rooms = _room_of_environment(cluster) if job.python is None else ()
-    needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, typed.workdir or "", rooms)
+    needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, typed.workdir or "")
     request = plan_check(cluster, job, needs, checks)
     with console.working(f"asking {counted(len(cluster.hosts), 'host')}"):
         found = check(request)
@@ -109,17 +103,6 @@ def command(
     else:
         _show(found)
     return ExitCode.CLUSTER_NOT_READY if found.failed else ExitCode.DONE
-
-
-def _room_of_environment(cluster: Cluster) -> tuple[Room, ...]:
-    """Return what `provision` needs on hosts without the locked environment. Raises UsageError for a damaged lock."""
-    if not cluster.sources or any(host.python for host in cluster.hosts):
-        return ()
-    locked = read_manifest(project_environment(Path(cluster.sources[0]), cluster.env_name))
-    if locked is None:
-        return ()
-    path = f"{{env_root}}/envs/{locked.id}"
-    return (Room("the locked environment", path, locked.needed_bytes, Severity.WARN, "pylaunch_env_root"),)
 
 
 def _job(typed: StartFlags) -> JobSpec:

@@ -66,9 +66,6 @@ LOOKUPS_S = 2.5
 SLICE_S = 0.1
 """Most that one look at the lookups takes from their time: a pause of this process is no silence of a name server."""
 
-HOSTS_FILE = "/etc/hosts"
-LARGEST_HOSTS_FILE = 1 << 20
-
 
 @reader("reach.identity")
 def identity(question: None) -> HostIdentity:
@@ -84,12 +81,6 @@ def identity(question: None) -> HostIdentity:
         "addresses": sorted(interfaces.address_owners()),
         "network": f"{boot} {os.stat('/proc/self/ns/net').st_ino}",
     }
-
-
-@reader("reach.login_shell")
-def login_shell(question: None) -> str:
-    """Return the path of the login shell of this user, which sshd sets; "" if it is unknown."""
-    return os.environ.get("SHELL", "")
 
 
 @reader("reach.names")
@@ -122,25 +113,6 @@ def names(question: list[str]) -> NamesReading:
         "addresses": {name: answered[name] for name in wanted if name in answered},
         "unanswered": [name for name in wanted if name not in answered],
     }
-
-
-@reader("reach.hosts_file")
-def hosts_file(question: dict[str, str]) -> dict[str, list[str]]:
-    """Return the names in `question` (name → address) for which /etc/hosts has addresses, and not that one."""
-    try:
-        with open(HOSTS_FILE, "rb") as file:
-            lines = file.read(LARGEST_HOSTS_FILE).decode("utf-8", "replace").splitlines()
-    except FileNotFoundError:
-        return {}
-    asked = {name.lower(): name for name in question}
-    listed: dict[str, list[str]] = {}
-    for line in lines:
-        address, *aliases = line.partition("#")[0].split() or [""]
-        for alias in aliases:
-            name = asked.get(alias.lower())
-            if name is not None:
-                listed.setdefault(name, []).append(address)
-    return {name: addresses for name, addresses in listed.items() if question[name] not in addresses}
 
 
 def _addresses(name: str) -> list[str] | None:
