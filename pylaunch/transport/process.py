@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -150,19 +150,29 @@ async def communicate(
     The process has ended when this returns, raises or is cancelled, even if others keep its pipes open. Raises
     ProgramNotFoundError, and PylaunchError when it runs longer than `timeout_s` or prints too much.
     """
-    child = await spawn(argv, env=env, cwd=cwd)
-    try:
-        async with asyncio.timeout(timeout_s):
-            child.write(stdin)
-            child.close_stdin()
-            ended = await child.wait()
-    except TimeoutError:
-        raise TimedOutError(f"no end after {timeout_s:g} s: {quoted(argv)}") from None
-    finally:
-        await child.kill()
+    async with running(argv, stdin=stdin, env=env, cwd=cwd) as child:
+        try:
+            async with asyncio.timeout(timeout_s):
+                ended = await child.wait()
+        except TimeoutError:
+            raise TimedOutError(f"no end after {timeout_s:g} s: {quoted(argv)}") from None
     if child.has_flooded:
         raise PylaunchError(f"more than {MOST >> 20} MiB of output: {quoted(argv)}")
     return ended
+
+
+@contextlib.asynccontextmanager
+async def running(
+    argv: Argv, *, stdin: bytes, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> AsyncIterator["Child"]:
+    """Run `argv`, whose whole stdin is `stdin`, for this block: it is killed at the end. Raises as `spawn`."""
+    child = await spawn(argv, env=env, cwd=cwd)
+    try:
+        child.write(stdin)
+        child.close_stdin()
+        yield child
+    finally:
+        await child.kill()
 
 
 def end_running() -> None:

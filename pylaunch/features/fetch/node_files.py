@@ -21,7 +21,7 @@ from pylaunch.probe.program import FROM_STDIN, program
 from pylaunch.terminal.listing import counted
 from pylaunch.transport import interrupts
 from pylaunch.transport.connections import connector_of
-from pylaunch.transport.process import spawn
+from pylaunch.transport.process import running
 
 NODES_AT_ONCE = 8
 MOST = 10_000
@@ -172,23 +172,19 @@ async def _of_host(request: FetchRequest, name: str, files: Sequence[Fetched]) -
     script = program(run_files.send_files, (host.node_root, plan.run, plan.job.workdir), words)
     argv = connector_of(host, plan.cluster.known_hosts).argv((host.agent_python, *FROM_STDIN))
     done: list[FileResult] = []
-    child = await spawn(argv)
     try:
-        child.write(script)
-        child.close_stdin()
-        for each in files:
-            try:
-                await write_file(request.directory, each, contents(child.read, each.file.size))
-            except NotSentError as error:
-                done.append(FileResult(each, "failed", error.message))
-            except OSError as error:
-                raise NodeStoppedError(f"{each.place[-1]}: {error.strerror or error}") from None
-            else:
-                done.append(FileResult(each, "fetched"))
+        async with running(argv, stdin=script) as child:
+            for each in files:
+                try:
+                    await write_file(request.directory, each, contents(child.read, each.file.size))
+                except NotSentError as error:
+                    done.append(FileResult(each, "failed", error.message))
+                except OSError as error:
+                    raise NodeStoppedError(f"{each.place[-1]}: {error.strerror or error}") from None
+                else:
+                    done.append(FileResult(each, "fetched"))
     except PylaunchError as error:
         done += [FileResult(each, "failed", error.message) for each in files[len(done) :]]
-    finally:
-        await child.kill()
     return done
 
 
