@@ -30,11 +30,14 @@ from pylaunch.transport.slurm.connector import SlurmConnector
 from pylaunch.transport.waiting import AWAITED
 
 HANDSHAKES = max(8, 4 * (os.cpu_count() or 1))
+SLOW_S = 2.0
+"""A handshake that takes longer waits for the network or the host, not for a processor here: others may begin."""
+
 COMMANDS = 64
 """Commands that begin at the same time, with or without a handshake: more would only delay each of them."""
 
-SLOW_S = 2.0
-"""One that takes longer waits for the network or the host, not for a processor here: others may begin."""
+STALLED_S = 8.0
+"""A command that has not answered after this time keeps no other one from beginning."""
 
 POLL_S = 0.01
 
@@ -60,12 +63,10 @@ class Turns:
         handshakes: int = HANDSHAKES,
         opened: Callable[[], Collection[str]] = open_connections,
         *,
-        commands: int = COMMANDS,
         slow_s: float = SLOW_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._handshakes = handshakes
-        self._commands = commands
         self._find_opened = opened
         self._slow_s = slow_s
         self._clock = clock
@@ -86,22 +87,20 @@ class Turns:
             now = self._clock()
             if identity is not None and now - self._looked_at >= POLL_S:
                 self._opened, self._looked_at = self._find_opened(), now
-            self._running = {
-                key: turn
-                for key, turn in self._running.items()
-                if turn.identity not in self._opened and now - turn.begun < self._slow_s
-            }
+            running = {key: turn for key, turn in self._running.items() if now - turn.begun < STALLED_S}
+            handshakes = [
+                turn.identity
+                for turn in running.values()
+                if turn.identity is not None and turn.identity not in self._opened and now - turn.begun < self._slow_s
+            ]
             needs_login = identity is not None and identity not in self._opened
-            if len(self._running) >= self._commands or (needs_login and not self._may_log_in(identity)):
+            may_log_in = len(handshakes) < self._handshakes and identity not in handshakes
+            self._running = running
+            if len(running) >= COMMANDS or (needs_login and not may_log_in):
                 return None
             turn = Beginning(identity if needs_login else None, now)
-            self._running[id(turn)] = turn
+            running[id(turn)] = turn
             return turn
-
-    def _may_log_in(self, identity: str | None) -> bool:
-        """Fewer handshakes than allowed run, and none for the same connection."""
-        running = [turn.identity for turn in self._running.values() if turn.identity is not None]
-        return len(running) < self._handshakes and identity not in running
 
     def end(self, turn: Beginning) -> None:
         """End a turn: its command has answered or ended."""

@@ -1,6 +1,6 @@
 """Turns of SSH handshakes, by a clock and a set of open connections of the test."""
 
-from pylaunch.transport.connections import COMMANDS, POLL_S, Turns
+from pylaunch.transport.connections import COMMANDS, POLL_S, STALLED_S, Turns
 
 SLOW_S = 2.0
 
@@ -69,5 +69,5 @@ def test_commands_over_open_connections_begin_a_few_at_a_time_and_slow_ones_hold
     machine.turns.end(first)
     assert machine.turns.take("a") is not None
     assert machine.turns.take(None) is None
-    machine.now += SLOW_S + POLL_S
+    machine.now += STALLED_S
     assert machine.turns.take(None) is not None
