@@ -27,7 +27,7 @@ TABLE = (
     (r"Observed flight recorder dump signal from another rank|observed a timeout on (?:some )?other rank", WAITED),
     (r"Barrier timed out|wait timeout after \d+ms, keys: |DEADLINE_EXCEEDED: .*[Bb]arrier", WAITED),
     (r"Timed out after \d+ seconds waiting for (?:clients|worker|group)|store->get\(.*\) got error: .*timeout", WAITED),
-    (r"^StageTimeoutError: all_reduce did not end within|^(?:\w+\.)*MissingRanksError: ranks? ", WAITED),
+    (r"^StageTimeoutError: connecting all ranks .{0,40}did not end|^(?:\w+\.)*MissingRanksError: ranks? ", WAITED),
     (r"Connection closed by peer \[|Read error \[.*: Connection reset by peer|Write error \[.*: Broken pipe", LOST),
     (r"\[.*gloo/.*\] .*(?:Connection reset by peer|Connection refused|Broken pipe|Socket closed)", LOST),
     (r"NCCL communicator was aborted on rank \d+\..*Connection reset by peer", LOST),

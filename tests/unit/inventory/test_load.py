@@ -86,14 +86,3 @@ def test_one_host_without_its_comma_is_taken_for_a_file_with_a_hint(working_dire
         load_cluster(Path("gpu01"))
 
     assert "-H gpu01,gpu02" in str(caught.value.hint)
-
-
-def test_a_name_with_two_addresses_is_an_error_that_names_both_lines(working_directory: Path) -> None:
-    inventory = working_directory / "cluster.ini"
-    inventory.write_text(
-        "[cluster]\nn1 ansible_host=10.0.0.1\nn1 ansible_host=10.0.0.2\nn2 ansible_host=10.0.0.3\n"
-        "[first]\nn1\n[others]\nn2 gpus=4 ansible_host=10.0.0.3\n"
-    )
-    with pytest.raises(InventoryError) as caught:
-        load_cluster(inventory)
-    assert caught.value.evidence == ("line 3: n1: ansible_host: 10.0.0.2, but 10.0.0.1 in line 2",)

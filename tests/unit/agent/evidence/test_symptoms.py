@@ -48,7 +48,6 @@ def recorded(name: str) -> list[str]:
         ("jax-peer-stopped", True, OTHER_TASK),
         ("jax-own-exception", False, ""),
         ("runtime-rank-missing", False, WAITED),
-        ("runtime-all-reduce-waits", False, WAITED),
     ],
 )
 def test_recorded_output_is_a_symptom_or_a_root_cause(name: str, aborted: bool, expected: str) -> None:
