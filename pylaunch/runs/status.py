@@ -16,6 +16,7 @@ from pylaunch.runs.events import recording
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.proof import NodeProof, is_in_doubt, leftover_processes, prove_again
 from pylaunch.store import runs
+from pylaunch.transport import interrupts
 from pylaunch.transport.slurm.commands import job_states
 
 ASKED_AT_ONCE = 4
@@ -173,7 +174,7 @@ def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunS
         return await asyncio.gather(*map(in_turn, unknown, recorders))
 
     answers = {}
-    for record, recorder, status in zip(unknown, recorders, asyncio.run(ask_all()), strict=True):
+    for record, recorder, status in zip(unknown, recorders, interrupts.run(ask_all()), strict=True):
         answers[record.plan.run] = answer = _without_strangers(record, status)
         if answer.outcome is not None and recorder is not None:
             recorder.finish(answer.outcome)

@@ -14,6 +14,7 @@ import signal
 import termios
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import NoReturn, TypeVar
 
@@ -115,9 +116,20 @@ def run(work: Coroutine[None, None, T]) -> T:
     """Run `work` on a new event loop and return its result.
 
     In the main thread, a signal cancels `work`, so that it ends its processes in order; then this raises
-    KeyboardInterrupt.
+    KeyboardInterrupt. A caller in an event loop, as a cell of a notebook is, waits for another thread.
     """
+    if _is_in_loop():
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, work).result()
     return asyncio.run(_until_interrupted(work) if threading.current_thread() is threading.main_thread() else work)
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def _until_interrupted(work: Coroutine[None, None, T]) -> T:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.checks.hosts.reach import _interactive_only
+from pylaunch.checks.hosts.reach import _INTERACTIVE
 
-RC_FILES = {"bash": ".bashrc", "tcsh": ".cshrc", "csh": ".cshrc", "fish": ".config/fish/config.fish"}
+RC_FILES = {"bash": ".bashrc", "tcsh": ".cshrc", "csh": ".cshrc"}
 """The file that each shell reads before a command. Bash does so only for sshd; here, BASH_ENV names the file."""
 
 
@@ -21,8 +21,8 @@ def test_what_an_rc_file_prints_at_the_place_of_the_fix_is_not_in_the_connection
     words = [shell, "-c", "exec echo command"]
     environment = {**os.environ, "HOME": str(tmp_path), "BASH_ENV": str(rc_file), "XDG_CONFIG_HOME": ""}
     printed = []
-    beginning, _, end = _interactive_only(shell).partition(": ")[2].partition(" … ")
-    for lines in (["echo Welcome"], [beginning, "echo Welcome", end]):
+    of_sh, _, of_csh = _INTERACTIVE.partition("below: ")[2].removesuffix(")").partition(" (csh: ")
+    for lines in (["echo Welcome"], [of_csh if name.endswith("csh") else of_sh, "echo Welcome"]):
         rc_file.write_text("\n".join(lines) + "\n")
         ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=60)
         printed.append((ended.stdout, ended.stderr))

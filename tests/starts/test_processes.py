@@ -3,12 +3,14 @@
 import asyncio
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from pylaunch.agent.shared import processes
 from pylaunch.errors import PylaunchError
 from pylaunch.transport import process
+from tests.waiting import wait_until
 
 LEAVES_A_DAEMON = ("/bin/sh", "-c", "setsid sleep 600 & echo $!; echo error >&2; exit 3")
 
@@ -41,3 +43,27 @@ def test_a_stopped_child_is_ended_all_the_same() -> None:
         return (await child.end()).returncode
 
     assert asyncio.run(talk()) == -signal.SIGKILL
+
+
+def test_a_cell_of_a_notebook_which_is_in_an_event_loop_can_run_a_process() -> None:
+    async def cell() -> str:
+        return process.run(("echo", "up"), timeout_s=60).stdout
+
+    assert asyncio.run(cell()) == "up\n"
+
+
+def test_a_cancelled_process_has_ended_with_its_children(tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+
+    async def cancelled() -> None:
+        script = f"sleep 600 & echo $$ $! > {note}.part; mv {note}.part {note}; wait"
+        work = asyncio.ensure_future(process.communicate(("/bin/sh", "-c", script)))
+        while not note.exists():
+            await asyncio.sleep(0.01)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+    asyncio.run(cancelled())
+    shell, child = map(int, note.read_text().split())
+    assert not Path(f"/proc/{shell}").exists()
+    wait_until(lambda: not Path(f"/proc/{child}").exists() or processes.read(child).state == "Z", "its child ends")
