@@ -55,9 +55,8 @@ def test_files_of_the_role_hold_its_variables(variables: RoleVariables, host: Ho
     limits_d = host.file("/etc/security/limits.d/90-pylaunch.conf")
     assert limits_d.content_string.count(f"nofile {variables['host_baseline_nofile']}\n") == 2
     assert (limits_d.mode, limits_d.user) == (0o644, "root")
-    for manager in ("system", "user"):
-        text = host.file(f"/etc/systemd/{manager}.conf.d/90-pylaunch.conf").content_string
-        assert f"DefaultLimitNOFILE={variables['host_baseline_nofile']}\n" in text
+    text = host.file("/etc/systemd/system.conf.d/90-pylaunch.conf").content_string
+    assert f"DefaultLimitNOFILE={variables['host_baseline_nofile']}\n" in text
     sysctls = host.file("/etc/sysctl.d/90-pylaunch.conf").content_string.splitlines()
     assert {f"{key} = {value}" for key, value in variables["host_baseline_sysctls"].items()} <= set(sysctls)
 

@@ -48,7 +48,7 @@ def test_the_lines_of_the_guide_do_what_it_says(provisioned: Provisioned, tmp_pa
     for output in (checked, run):
         assert re.findall(r"changed=(\d+)", output) == ["0", "0", "0"], output
     assert re.findall(r"changed=(\d+)", outputs["ansible-playbook -i cluster.ini clocks.yml"]) != ["0", "0", "0"]
-    assert "server ntp1.example.com" in lab["n2"].read("/etc/chrony/sources.d/pylaunch.sources")
+    assert "server ntp1.example.com" in lab["n2"].read("/etc/chrony/conf.d/90-pylaunch.conf")
     planned = lab.pylaunch("provision", "-i", str(lab.inventory), "--plan").stdout
-    assert "time_sync  /etc/chrony/sources.d/pylaunch.sources  content differs" in re.sub(" {2,}", "  ", planned)
+    assert "time_sync  /etc/chrony/conf.d/90-pylaunch.conf  content differs" in re.sub(" {2,}", "  ", planned)
     assert lab.pylaunch("provision", "-i", str(lab.inventory)).ok

@@ -102,7 +102,7 @@ def test_packages_and_lists_that_another_process_uses_are_waited_for(lab: Lab) -
 def test_a_controller_that_was_killed_leaves_nothing_that_a_second_one_does_not_finish(
     lab: Lab, tmp_path: Path
 ) -> None:
-    lab["n1"].run("rm", "/etc/security/limits.d/90-pylaunch.conf", "/etc/chrony/sources.d/pylaunch.sources")
+    lab["n1"].run("rm", "/etc/security/limits.d/90-pylaunch.conf", "/etc/chrony/conf.d/90-pylaunch.conf")
     output = tmp_path / "stderr"
     with output.open("wb") as sink:
         command = lab.command("provision", "-i", str(lab.inventory))
