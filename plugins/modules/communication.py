@@ -31,7 +31,7 @@ options:
     elements: str
     default: []
   variables:
-    description: Additional variables, which override those of the profile.
+    description: Additional variables, each with one line of text, which override those of the profile.
     type: dict
     default: {}
 attributes:
@@ -70,6 +70,8 @@ foreign:
   returned: success
 """
 
+import re
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.pylaunch.cluster.plugins.module_utils.interfaces import UndecidedError, is_foreign, wanted
 
@@ -91,6 +93,12 @@ def main() -> None:
         supports_check_mode=True,
     )
     texts = {name: str(value) for name, value in module.params["variables"].items()}
+    for name, text in texts.items():
+        if not re.match(r"[A-Za-z_]\w*\Z", name) or "\n" in text or isinstance(module.params["variables"][name], bool):
+            module.fail_json(
+                msg="nccl_env_variables: %s: expected a name and one line of text. YAML makes a boolean of true, false,"
+                " yes and no: put them in quotes" % name
+            )
     try:
         answer = wanted({**module.params, "variables": texts})
     except UndecidedError as error:

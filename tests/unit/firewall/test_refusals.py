@@ -1,25 +1,17 @@
 """Hosts on which the role firewall refuses to work."""
 
 import runpy
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from pylaunch.store import content
 
-MODULES = ("host", "table")
-
 
 @pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """Names of the program: Python runs its directory, which is not a package."""
-    directory = content.roles_directory() / "firewall" / "files" / "firewall"
-    monkeypatch.syspath_prepend(str(directory))
-    yield runpy.run_path(str(directory / "__main__.py"), run_name="program")
-    for name in MODULES:
-        del sys.modules[name]
+def program() -> dict[str, Any]:
+    """Names of the program."""
+    return runpy.run_path(str(content.roles_directory() / "firewall/files/firewall.py"), run_name="program")
 
 
 @pytest.mark.parametrize(

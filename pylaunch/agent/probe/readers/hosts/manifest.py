@@ -43,7 +43,7 @@ def roles(question: ManifestQuestion) -> dict[str, ManifestEntry]:
 def reported(role: str, sudo_password: str | None) -> list[str] | str:
     """Return the differences that the program of `role` reports as root, [] without one; why it cannot be asked."""
     program = os.path.join(PROGRAMS, role)
-    if not re.fullmatch("[a-z_]+", role) or not os.path.isdir(program):
+    if not re.fullmatch("[a-z_]+", role) or not os.path.isfile(program):
         return []
     try:
         output = run_as_root(["/usr/bin/python3", "-IB", program, "show"], sudo_password)

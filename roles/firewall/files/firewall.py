@@ -6,7 +6,7 @@ Installed by pylaunch (role firewall).
                └─────► restore     by a timer, --within seconds after arm; at the next boot; or by hand
 
 confirm and restore both rename `armed/`, so exactly one of them happens. The rules are a separate nftables table;
-nothing else is changed.
+nothing else is changed. Accepting a packet in a table does not overrule other tables; rejecting does.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import hashlib
+import ipaddress
 import json
 import os
 import re
@@ -22,11 +24,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from typing import Any, Dict, Iterator, List, Optional
-
-import table
-from host import RefusedError, is_active, is_enabled, own_ssh_port, run, text_of, write
-from table import Wanted, bounds
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 WANTED = "/etc/pylaunch/firewall/wanted.json"
 RULES = "/etc/pylaunch/firewall/rules.nft"
@@ -46,6 +44,125 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
 while True:
     listener.accept()[0].close()
 """
+
+TABLE = "inet pylaunch"
+SETS = {4: "members4", 6: "members6"}
+"""IP version to the set with the members that have an address of it."""
+
+BOOT_SCRIPT = "/var/lib/pylaunch/firewall/confirmed.nft"
+LOAD_UNIT = "pylaunch-firewall.service"
+
+DEADLINE_S = 30
+
+
+class Wanted(NamedTuple):
+    """Rules that the role wants on this host, with its ephemeral range inserted."""
+
+    members: List[str]
+    closed: List[str]
+    """TCP ports that only members may open: `29500` or `29400-29599`."""
+
+    ssh_ports: List[int]
+    ephemeral: str
+    rules: str
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything except the members."""
+        return sha256(json.dumps([self.closed, self.ssh_ports, self.rules]))
+
+
+class Live(NamedTuple):
+    """Active rules."""
+
+    rules: str
+    """Digest of everything except the members."""
+
+    members: List[str]
+
+
+def bounds(ports: str) -> Tuple[int, int]:
+    """Return the first and last port of `29500` or `29400-29599`."""
+    first, _, last = ports.partition("-")
+    return int(first), int(last or first)
+
+
+def live_table() -> Optional[Live]:
+    """Read the table from the kernel; None if it does not exist."""
+    if "table " + TABLE not in run(["nft", "list", "tables"]).splitlines():
+        return None
+    members, rules = [], []
+    for entry in json.loads(run(["nft", "--json", "list", "table", *TABLE.split()]))["nftables"]:
+        ((kind, body),) = entry.items()
+        if kind == "metainfo":
+            continue
+        body.pop("handle", None)
+        if kind == "set" and body["name"] in SETS.values():
+            members += body.pop("elem", [])
+        rules.append([kind, body])
+    return Live(sha256(json.dumps(rules, sort_keys=True)), sorted(members))
+
+
+def snapshot(directory: str) -> None:
+    """Write a script that restores the current table."""
+    text = "" if live_table() is None else run(["nft", "--stateless", "list", "table", *TABLE.split()])
+    write(directory + "/before.nft", _without_table() + text)
+
+
+def restore_table(directory: str) -> None:
+    """Run the script of `snapshot`."""
+    run(["nft", "--file", directory + "/before.nft"])
+
+
+def apply(wanted: Wanted, *, only_members: bool) -> None:
+    """Apply `wanted` in one transaction."""
+    text = _members_script(wanted) if only_members else script(wanted)
+    run(["nft", "--check", "--file", "-"], text)
+    run(["nft", "--file", "-"], text)
+
+
+def persist(wanted: Wanted) -> None:
+    """Load the rules at every boot."""
+    write(BOOT_SCRIPT, script(wanted))
+    run(["systemctl", "--quiet", "enable", "--now", LOAD_UNIT])
+
+
+def is_persistent(wanted: Wanted) -> bool:
+    """Return True if the next boot loads exactly these rules."""
+    return text_of(BOOT_SCRIPT) == script(wanted) and is_enabled(LOAD_UNIT)
+
+
+def remove_table() -> None:
+    """Remove the table and the boot script."""
+    if os.path.exists("/etc/systemd/system/" + LOAD_UNIT):
+        run(["systemctl", "--quiet", "disable", "--now", LOAD_UNIT])
+    run(["nft", "--file", "-"], _without_table())
+    forget(BOOT_SCRIPT)
+
+
+def script(wanted: Wanted) -> str:
+    """Return a script that replaces the whole table."""
+    return _without_table() + wanted.rules + "".join(_elements("add", wanted.members))
+
+
+def _without_table() -> str:
+    # Declaring the table first prevents an error if it does not exist.
+    return "table %s\ndelete table %s\n" % (TABLE, TABLE)
+
+
+def _members_script(wanted: Wanted) -> str:
+    now = live_table()
+    there = now.members if now is not None else []
+    added = [each for each in wanted.members if each not in there]
+    removed = [each for each in there if each not in wanted.members]
+    return "".join([*_elements("add", added), *_elements("delete", removed)])
+
+
+def _elements(verb: str, members: List[str]) -> Iterator[str]:
+    for version, name in SETS.items():
+        elements = [each for each in members if ipaddress.ip_address(each).version == version]
+        if elements:
+            yield "%s element %s %s { %s }\n" % (verb, TABLE, name, ", ".join(elements))
 
 
 def read_wanted() -> Wanted:
@@ -77,7 +194,7 @@ def differences(wanted: Wanted) -> List[str]:
     if not os.path.exists(CONFIRMED):
         return ["not in force"]
     confirmed = json.loads(text_of(CONFIRMED))
-    live = table.live()
+    live = live_table()
     if live is None:
         return ["the rules are gone"]
     found = []
@@ -89,7 +206,7 @@ def differences(wanted: Wanted) -> List[str]:
         found.append("the live rules are not those that were confirmed")
     found += ["%s is missing among the members" % each for each in wanted.members if each not in live.members]
     found += ["%s is not a member" % each for each in live.members if each not in wanted.members]
-    if not found and not table.is_persistent(wanted):
+    if not found and not is_persistent(wanted):
         found.append("would be gone after a reboot")
     return found
 
@@ -105,7 +222,7 @@ def arm(within: int) -> Dict[str, Any]:
         return {"changed": False}
     refuse_lockout(wanted)
     confirmed = json.loads(text_of(CONFIRMED) or "{}")
-    live = table.live()
+    live = live_table()
     only_members = live is not None and [live.rules, wanted.digest] == [
         confirmed.get(key) for key in ("live", "wanted")
     ]
@@ -115,7 +232,7 @@ def arm(within: int) -> Dict[str, Any]:
     token = secrets.token_hex(8)
     aside = "%s/aside-%s" % (STATE, token)
     os.makedirs(aside, mode=0o700)
-    table.snapshot(aside)
+    snapshot(aside)
     write(aside + "/armed.json", json.dumps({"token": token, "wanted": wanted._asdict()}))
     # The timer starts a unit by its name, so restoring does not depend on how this program was started.
     if not is_enabled(RESTORE_UNIT):
@@ -129,7 +246,7 @@ def arm(within: int) -> Dict[str, Any]:
     os.rename(aside, ARMED)
     try:
         port = listen(wanted, within)
-        table.apply(wanted, only_members=only_members)
+        apply(wanted, only_members=only_members)
     except RefusedError:
         restore()
         raise
@@ -148,7 +265,7 @@ def confirm(token: str) -> Dict[str, Any]:
     try:
         keep(Wanted(**armed["wanted"]))
     except (RefusedError, OSError) as error:
-        table.restore(taken)
+        restore_table(taken)
         raise RefusedError("the rules cannot be kept, so the old ones were restored: %s" % error) from None
     shutil.rmtree(taken)
     return {"changed": True}
@@ -156,8 +273,8 @@ def confirm(token: str) -> Dict[str, Any]:
 
 def keep(wanted: Wanted) -> None:
     """Make the active rules persistent, and record them."""
-    table.persist(wanted)
-    live = table.live()
+    persist(wanted)
+    live = live_table()
     if live is None:
         raise RefusedError("the rules are gone: something else on this host removed them")
     write(CONFIRMED, json.dumps({"ephemeral": wanted.ephemeral, "wanted": wanted.digest, "live": live.rules}))
@@ -168,7 +285,7 @@ def restore() -> Dict[str, Any]:
     taken = take_armed("restoring")
     if taken is None:
         return {"changed": False}
-    table.restore(taken)
+    restore_table(taken)
     shutil.rmtree(taken)
     stop_waiting()
     return {"changed": True}
@@ -177,7 +294,7 @@ def restore() -> Dict[str, Any]:
 def remove() -> Dict[str, Any]:
     """Remove all rules and the state of this program."""
     restore()
-    table.remove()
+    remove_table()
     if os.path.exists("/etc/systemd/system/" + RESTORE_UNIT):
         run(["systemctl", "--quiet", "disable", RESTORE_UNIT])
     shutil.rmtree(STATE, ignore_errors=True)
@@ -249,6 +366,80 @@ def stop_waiting() -> None:
     subprocess.run(
         ["systemctl", "--quiet", "stop", RESTORE_TIMER, LISTENER_UNIT], stderr=subprocess.DEVNULL, check=False
     )
+
+
+class RefusedError(Exception):
+    """The action is refused; the message is for the user."""
+
+
+def is_enabled(unit: str) -> bool:
+    """Return True if systemd starts the unit at boot."""
+    targets = ("sysinit.target.wants", "multi-user.target.wants")
+    return any(os.path.lexists("/etc/systemd/system/%s/%s" % (target, unit)) for target in targets)
+
+
+def is_active(unit: str) -> bool:
+    """Return True if the unit is active."""
+    return subprocess.run(["systemctl", "--quiet", "is-active", unit], check=False).returncode == 0
+
+
+def run(words: List[str], stdin: str = "") -> str:
+    """Run a program and return its stdout. Raises RefusedError if it fails."""
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+    try:
+        ended = subprocess.run(
+            words, input=stdin.encode(), capture_output=True, timeout=DEADLINE_S, check=False, env=environment
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RefusedError(str(error)) from None
+    if ended.returncode != 0:
+        message = (ended.stderr or ended.stdout).decode("utf-8", "replace").strip()
+        raise RefusedError("%s: %s" % (" ".join(words[:3]), message))
+    return ended.stdout.decode("utf-8", "replace")
+
+
+def write(path: str, text: str) -> None:
+    """Write a file atomically."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+        os.fsync(file.fileno())
+    os.rename(path + ".new", path)
+
+
+def text_of(path: str) -> str:
+    """Return the content of a file, or an empty string if it does not exist."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def forget(path: str) -> None:
+    """Remove a file if it exists."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
+
+
+def sha256(text: str) -> str:
+    """Return the SHA-256 digest of `text`."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def own_ssh_port() -> Optional[int]:
+    """Return the local port of the SSH connection that runs this process.
+
+    sudo removes the variable from our environment, so the environments of all ancestors are read.
+    """
+    pid = os.getpid()
+    while pid > 1:
+        with open("/proc/%d/environ" % pid, "rb") as file:
+            for variable in file.read().split(b"\0"):
+                if variable.startswith(b"SSH_CONNECTION="):
+                    return int(variable.split()[-1])
+        pid = int(text_of("/proc/%d/stat" % pid).rpartition(")")[2].split()[1])
+    return None
 
 
 def main() -> int:
