@@ -12,7 +12,6 @@ from pylaunch.inventory import load_cluster
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Completed
-from tests.lab.controller import not_kept
 
 RANK_PORT = 40000
 """One of the kernel's ephemeral ports, as NCCL and gloo use them."""
@@ -90,11 +89,6 @@ class Guarded:
             assert changed.ok, changed.stderr
             assert self.knock(name, "n1", RANK_PORT) == answer
             assert rules() == before
-
-    def verify(self) -> tuple[Completed, set[str]]:
-        """`pylaunch verify` of the role, and which of its specifications do not hold."""
-        verified = self.lab.pylaunch("verify", "-i", str(self.inventory), "--roles", "firewall", "--json")
-        return verified, not_kept(verified)
 
     def knock(self, source: str, target: str, port: int) -> str:
         """Result of a connection from node `source` to `port` of node `target`."""

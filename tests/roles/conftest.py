@@ -22,7 +22,12 @@ __all__ = ["_real_nodes"]
 
 NODES = ("n1", "n2", "n3")
 FIRST = "n1"
-"""The member with most to do: it may serve its clock to the others."""
+"""The member with most to do: it serves its clock to the others."""
+
+SETTINGS = "firewall_enabled=true\nfirewall_confirm_within=120\ntime_sync_local=true\n"
+"""Every role has something to do."""
+
+HELD = ["procps", "nvidia-fabricmanager-570"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,9 @@ def provisioned(_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -> 
     """Made once: role tests look, and put right what they disturb."""
     directory = tmp_path_factory.mktemp("roles")
     with Lab.up(_new_name(), nodes=len(NODES), inventory=directory / "cluster.ini") as lab:
+        lab.inventory.write_text(
+            f"{lab.inventory.read_text()}\n[cluster:vars]\n{SETTINGS}gpu_node_hold_packages={HELD}\n"
+        )
         (directory / "requirements.txt").write_text("six==1.17.0\ntabulate==0.9.0\n")
         environment = project_directory(lab.inventory) / "environment"
         lock(LockRequest((directory / "requirements.txt",), environment, NODE_PYTHON))
