@@ -2,7 +2,6 @@
 
 import json
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,16 +78,6 @@ class Guarded:
             each["host"]: [change["difference"] for change in each["differences"]]
             for each in json.loads(planned.stdout)["hosts"]
         }
-
-    def admit_for_a_while(self, name: str, rules: Callable[[], object]) -> None:
-        """Make the node `name` a member beside n1 and n2, then no member; the `rules` of n1 stay."""
-        before = rules()
-        for names, answer in ((("n1", "n2", name), "open"), (("n1", "n2"), "refused")):
-            self.members(names)
-            changed = self.provision("--limit", "n1")
-            assert changed.ok, changed.stderr
-            assert self.knock(name, "n1", RANK_PORT) == answer
-            assert rules() == before
 
     def knock(self, source: str, target: str, port: int) -> str:
         """Result of a connection from node `source` to `port` of node `target`."""

@@ -191,8 +191,12 @@ def test_rules_that_cannot_be_read_are_never_as_they_should_be(guarded: Guarded)
     assert "Permission denied" in difference
 
 
-def test_a_member_more_changes_only_the_set_of_members_on_the_others(guarded: Guarded) -> None:
-    guarded.admit_for_a_while("n3", lambda: rules(guarded.lab["n1"]))
+def test_a_member_more_is_let_in_until_it_is_no_member_any_more(guarded: Guarded) -> None:
+    for names, answer in ((("n1", "n2", "n3"), "open"), (("n1", "n2"), "refused")):
+        guarded.members(names)
+        changed = guarded.provision("--limit", "n1")
+        assert changed.ok, changed.stderr
+        assert guarded.knock("n3", "n1", RANK_PORT) == answer
 
 
 def test_rules_that_would_close_the_port_we_came_in_by_are_refused_before_they_are_tried(guarded: Guarded) -> None:

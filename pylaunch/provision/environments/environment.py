@@ -123,8 +123,7 @@ NOT_SHOWN = LockProgress()
 def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
     """Resolve the requirements, fetch the wheels, and put lock, archive and manifest in place together.
 
-    Unchanged requirements keep what they were locked to, at once, unless `upgrade`. A large download is announced, and
-    a distribution that is older than it could be because something has no wheel is named.
+    Unchanged requirements keep what they were locked to, at once, unless `upgrade`. A large download is announced.
     Raises UsageError when pip cannot find wheels for them.
     """
     inputs = _inputs(request)
@@ -249,7 +248,7 @@ def _download(request: LockRequest, directory: Path, progress: LockProgress) -> 
 
 
 def _announce(request: LockRequest, directory: Path, words: Sequence[str], progress: LockProgress) -> int:
-    """Announce pip's downloads and missing wheels; return the known bytes."""
+    """Announce pip's downloads; return the known bytes."""
     report = directory / "report.json"
     dry_run = ["install", "--dry-run", "--ignore-installed", "--target", str(directory / "nothing")]
     _pip(request, [*dry_run, "--report", str(report), *words])
@@ -257,27 +256,6 @@ def _announce(request: LockRequest, directory: Path, words: Sequence[str], progr
     size_of = resolution.sizes(chosen)
     if (text := resolution.announcement(chosen, size_of)) is not None:
         progress.say(text)
-    pinned = resolution.pinned(
-        line for path in request.requirements for text in _texts(path) for line in text.splitlines()
-    )
-    if any(path.name.endswith((".lock", ".toml")) for path in request.requirements):
-        return sum(size or 0 for size in size_of.values())
-
-    def newest(name: str) -> str | None:
-        # With the version of the hosts: releases that do not support it are not newer ones for them.
-        words = ("index", "versions", "--disable-pip-version-check", *_for_python(request), name)
-        ended = process.run((sys.executable, "-m", "pip", *words))
-        found = re.match(r"\S+ \(([^)]+)\)", ended.stdout)
-        return found.group(1) if found is not None else None
-
-    def blocked_by(name: str, version: str) -> str | None:
-        ended = _run_pip(request, [*dry_run, f"{name}=={version}"])
-        return None if ended.ok else resolution.blocker(ended.stderr)
-
-    for each in resolution.held_back(
-        chosen, lambda one: resolution.normalized(one.name) not in pinned, newest, blocked_by
-    ):
-        progress.say(each.warning())
     return sum(size or 0 for size in size_of.values())
 
 

@@ -1,13 +1,9 @@
-"""Resolution of requirements by pip, before any download: versions, sizes, and missing wheels that held one back.
-
-Only wheels can be locked, so pip falls back to an old version where the newest has none, or needs something that has
-none. pip does so silently; here it is a warning that names the distribution without a wheel and how to build one.
-"""
+"""Resolution of requirements by pip, before any download: sizes, and the hint for requirements without a wheel."""
 
 import json
 import re
 import urllib.request
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 
@@ -33,28 +29,7 @@ class Chosen:
     """A wheel that pip would take."""
 
     name: str
-    version: str
     url: str
-    is_requested: bool
-    """Listed in the requirements itself, not only a dependency."""
-
-
-@dataclass(frozen=True)
-class HeldBack:
-    """A requirement that was resolved to an older version for want of a wheel."""
-
-    name: str
-    version: str
-    newest: str
-    blocker: str
-    """The requirement without a wheel: `antlr4-python3-runtime==4.9.*`."""
-
-    def warning(self) -> str:
-        """Return the message for a person."""
-        return (
-            f"warning: {self.name} {self.version} is locked, the newest is {self.newest}: {self.blocker} has no wheel;"
-            f" {how_to_build(self.blocker)}; or pin the old one: {self.name}=={self.version}"
-        )
 
 
 def how_to_build(requirement: str) -> str:
@@ -65,23 +40,7 @@ def how_to_build(requirement: str) -> str:
 
 def read_report(text: str) -> tuple[Chosen, ...]:
     """Return the wheels in what `pip install --dry-run --report` wrote."""
-    return tuple(
-        Chosen(
-            each["metadata"]["name"], each["metadata"]["version"], each["download_info"]["url"], bool(each["requested"])
-        )
-        for each in json.loads(text)["install"]
-    )
-
-
-def pinned(requirements: Iterable[str]) -> frozenset[str]:
-    """Return the normalized names that lines of requirements pin to one version. Their age is the user's choice."""
-    found = (re.match(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^]]*\])?\s*(?:===?|@)", line) for line in requirements)
-    return frozenset(normalized(each.group(1)) for each in found if each is not None)
-
-
-def normalized(name: str) -> str:
-    """Return `name` as indexes compare it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return tuple(Chosen(each["metadata"]["name"], each["download_info"]["url"]) for each in json.loads(text)["install"])
 
 
 def blocker(output: str) -> str | None:
@@ -148,23 +107,3 @@ def announcement(chosen: Sequence[Chosen], size_of: dict[str, int | None]) -> st
             " index of CPU wheels (PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS)"
         )
     return text
-
-
-def held_back(
-    chosen: Sequence[Chosen],
-    unpinned: Callable[[Chosen], bool],
-    newest: Callable[[str], str | None],
-    blocked_by: Callable[[str, str], str | None],
-) -> tuple[HeldBack, ...]:
-    """Return the requested distributions that are older than `newest(name)` because `blocked_by(name, version)`."""
-    found = []
-    for each in chosen:
-        if not each.is_requested or not unpinned(each):
-            continue
-        best = newest(each.name)
-        if best is None or best == each.version:
-            continue
-        reason = blocked_by(each.name, best)
-        if reason is not None:
-            found.append(HeldBack(each.name, each.version, best, reason))
-    return tuple(found)

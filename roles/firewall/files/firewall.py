@@ -46,6 +46,9 @@ while True:
 """
 
 TABLE = "inet pylaunch"
+WITHOUT_TABLE = "table %s\ndelete table %s\n" % (TABLE, TABLE)
+"""Declaring the table first prevents an error if it does not exist."""
+
 SETS = {4: "members4", 6: "members6"}
 """IP version to the set with the members that have an address of it."""
 
@@ -67,18 +70,9 @@ class Wanted(NamedTuple):
     rules: str
 
     @property
-    def digest(self) -> str:
-        """Digest of everything except the members."""
-        return sha256(json.dumps([self.closed, self.ssh_ports, self.rules]))
-
-
-class Live(NamedTuple):
-    """Active rules."""
-
-    rules: str
-    """Digest of everything except the members."""
-
-    members: List[str]
+    def script(self) -> str:
+        """A script that replaces the whole table in one transaction."""
+        return WITHOUT_TABLE + self.rules + "".join(_elements(self.members))
 
 
 def bounds(ports: str) -> Tuple[int, int]:
@@ -87,26 +81,25 @@ def bounds(ports: str) -> Tuple[int, int]:
     return int(first), int(last or first)
 
 
-def live_table() -> Optional[Live]:
-    """Read the table from the kernel; None if it does not exist."""
+def live_digest() -> Optional[str]:
+    """Return a digest of the table in the kernel; None if it does not exist."""
     if "table " + TABLE not in run(["nft", "list", "tables"]).splitlines():
         return None
-    members, rules = [], []
+    rules = []
     for entry in json.loads(run(["nft", "--json", "list", "table", *TABLE.split()]))["nftables"]:
         ((kind, body),) = entry.items()
         if kind == "metainfo":
             continue
         body.pop("handle", None)
-        if kind == "set" and body["name"] in SETS.values():
-            members += body.pop("elem", [])
+        body["elem"] = sorted(body.pop("elem", []))
         rules.append([kind, body])
-    return Live(sha256(json.dumps(rules, sort_keys=True)), sorted(members))
+    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
 
 
 def snapshot(directory: str) -> None:
     """Write a script that restores the current table."""
-    text = "" if live_table() is None else run(["nft", "--stateless", "list", "table", *TABLE.split()])
-    write(directory + "/before.nft", _without_table() + text)
+    text = "" if live_digest() is None else run(["nft", "--stateless", "list", "table", *TABLE.split()])
+    write(directory + "/before.nft", WITHOUT_TABLE + text)
 
 
 def restore_table(directory: str) -> None:
@@ -114,55 +107,18 @@ def restore_table(directory: str) -> None:
     run(["nft", "--file", directory + "/before.nft"])
 
 
-def apply(wanted: Wanted, *, only_members: bool) -> None:
-    """Apply `wanted` in one transaction."""
-    text = _members_script(wanted) if only_members else script(wanted)
-    run(["nft", "--check", "--file", "-"], text)
-    run(["nft", "--file", "-"], text)
-
-
-def persist(wanted: Wanted) -> None:
-    """Load the rules at every boot."""
-    write(BOOT_SCRIPT, script(wanted))
-    run(["systemctl", "--quiet", "enable", "--now", LOAD_UNIT])
-
-
-def is_persistent(wanted: Wanted) -> bool:
-    """Return True if the next boot loads exactly these rules."""
-    return text_of(BOOT_SCRIPT) == script(wanted) and is_enabled(LOAD_UNIT)
-
-
 def remove_table() -> None:
-    """Remove the table and the boot script."""
+    """Remove the table."""
     if os.path.exists("/etc/systemd/system/" + LOAD_UNIT):
         run(["systemctl", "--quiet", "disable", "--now", LOAD_UNIT])
-    run(["nft", "--file", "-"], _without_table())
-    forget(BOOT_SCRIPT)
+    run(["nft", "--file", "-"], WITHOUT_TABLE)
 
 
-def script(wanted: Wanted) -> str:
-    """Return a script that replaces the whole table."""
-    return _without_table() + wanted.rules + "".join(_elements("add", wanted.members))
-
-
-def _without_table() -> str:
-    # Declaring the table first prevents an error if it does not exist.
-    return "table %s\ndelete table %s\n" % (TABLE, TABLE)
-
-
-def _members_script(wanted: Wanted) -> str:
-    now = live_table()
-    there = now.members if now is not None else []
-    added = [each for each in wanted.members if each not in there]
-    removed = [each for each in there if each not in wanted.members]
-    return "".join([*_elements("add", added), *_elements("delete", removed)])
-
-
-def _elements(verb: str, members: List[str]) -> Iterator[str]:
+def _elements(members: List[str]) -> Iterator[str]:
     for version, name in SETS.items():
         elements = [each for each in members if ipaddress.ip_address(each).version == version]
         if elements:
-            yield "%s element %s %s { %s }\n" % (verb, TABLE, name, ", ".join(elements))
+            yield "add element %s %s { %s }\n" % (TABLE, name, ", ".join(elements))
 
 
 def read_wanted() -> Wanted:
@@ -194,19 +150,17 @@ def differences(wanted: Wanted) -> List[str]:
     if not os.path.exists(CONFIRMED):
         return ["not in force"]
     confirmed = json.loads(text_of(CONFIRMED))
-    live = live_table()
+    live = live_digest()
     if live is None:
         return ["the rules are gone"]
     found = []
     if confirmed["ephemeral"] != wanted.ephemeral:
         found.append("made for ephemeral ports %s, which are %s now" % (confirmed["ephemeral"], wanted.ephemeral))
-    elif confirmed["wanted"] != wanted.digest:
-        found.append("other rules are in force")
-    if live.rules != confirmed["live"]:
+    elif confirmed["script"] != wanted.script:
+        found.append("other rules or members are in force")
+    if live != confirmed["live"]:
         found.append("the live rules are not those that were confirmed")
-    found += ["%s is missing among the members" % each for each in wanted.members if each not in live.members]
-    found += ["%s is not a member" % each for each in live.members if each not in wanted.members]
-    if not found and not is_persistent(wanted):
+    if not found and not (text_of(BOOT_SCRIPT) == wanted.script and is_enabled(LOAD_UNIT)):
         found.append("would be gone after a reboot")
     return found
 
@@ -221,11 +175,6 @@ def arm(within: int) -> Dict[str, Any]:
     if not found:
         return {"changed": False}
     refuse_lockout(wanted)
-    confirmed = json.loads(text_of(CONFIRMED) or "{}")
-    live = live_table()
-    only_members = live is not None and [live.rules, wanted.digest] == [
-        confirmed.get(key) for key in ("live", "wanted")
-    ]
     for left in os.listdir(STATE) if os.path.isdir(STATE) else ():
         if left.startswith(("aside-", "confirming-", "restoring-")):
             shutil.rmtree(os.path.join(STATE, left))
@@ -246,7 +195,8 @@ def arm(within: int) -> Dict[str, Any]:
     os.rename(aside, ARMED)
     try:
         port = listen(wanted, within)
-        apply(wanted, only_members=only_members)
+        run(["nft", "--check", "--file", "-"], wanted.script)
+        run(["nft", "--file", "-"], wanted.script)
     except RefusedError:
         restore()
         raise
@@ -272,12 +222,13 @@ def confirm(token: str) -> Dict[str, Any]:
 
 
 def keep(wanted: Wanted) -> None:
-    """Make the active rules persistent, and record them."""
-    persist(wanted)
-    live = live_table()
+    """Load the active rules at every boot, and record them."""
+    write(BOOT_SCRIPT, wanted.script)
+    run(["systemctl", "--quiet", "enable", "--now", LOAD_UNIT])
+    live = live_digest()
     if live is None:
         raise RefusedError("the rules are gone: something else on this host removed them")
-    write(CONFIRMED, json.dumps({"ephemeral": wanted.ephemeral, "wanted": wanted.digest, "live": live.rules}))
+    write(CONFIRMED, json.dumps({"ephemeral": wanted.ephemeral, "script": wanted.script, "live": live}))
 
 
 def restore() -> Dict[str, Any]:
@@ -414,17 +365,6 @@ def text_of(path: str) -> str:
             return file.read()
     except FileNotFoundError:
         return ""
-
-
-def forget(path: str) -> None:
-    """Remove a file if it exists."""
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
-
-
-def sha256(text: str) -> str:
-    """Return the SHA-256 digest of `text`."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def own_ssh_port() -> Optional[int]:

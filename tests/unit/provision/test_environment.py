@@ -20,10 +20,7 @@ from pylaunch.provision.environments.resolution import (
     Chosen,
     announcement,
     blocker,
-    held_back,
     next_step,
-    normalized,
-    pinned,
     read_report,
     sizes,
 )
@@ -147,43 +144,14 @@ ERROR: No matching distribution found for antlr4-python3-runtime==4.9.* (from hy
 """Output of pip 25 for hydra-core==1.3.2 with --only-binary :all:."""
 
 
-def chosen(name: str, version: str = "1.0", url: str = "", *, is_requested: bool = True) -> Chosen:
-    return Chosen(name, version, url or f"https://index/{name}.whl", is_requested)
+def chosen(name: str, url: str = "") -> Chosen:
+    return Chosen(name, url or f"https://index/{name}.whl")
 
 
 def test_the_distribution_without_a_wheel_is_found_in_the_output_of_pip() -> None:
     assert blocker(NOT_FOUND) == "antlr4-python3-runtime==4.9.*"
     assert blocker("ERROR: No matching distribution found for deepspeed==0.19.8\n") == "deepspeed==0.19.8"
     assert blocker("ERROR: Could not install packages due to an OSError\n") is None
-
-
-def test_an_old_version_for_want_of_a_wheel_is_named_with_the_wheel_to_build() -> None:
-    (held,) = held_back(
-        [chosen("hydra-core", "0.11.3"), chosen("six", "1.17.0"), chosen("omegaconf", "1.4.1", is_requested=False)],
-        lambda each: True,
-        {"hydra-core": "1.3.8", "six": "1.17.0", "omegaconf": "2.3.0"}.get,
-        lambda name, version: blocker(NOT_FOUND) if (name, version) == ("hydra-core", "1.3.8") else None,
-    )
-    warning = held.warning()
-    assert "hydra-core 0.11.3 is locked, the newest is 1.3.8: antlr4-python3-runtime==4.9.* has no wheel" in warning
-    assert "pip wheel --no-deps --wheel-dir wheels 'antlr4-python3-runtime==4.9.*'" in warning
-
-
-def test_a_version_that_other_requirements_hold_back_is_no_warning() -> None:
-    found = held_back([chosen("numpy", "1.26.4")], lambda each: True, {"numpy": "2.4.0"}.get, lambda *_: None)
-    assert found == ()
-
-
-@pytest.mark.parametrize(
-    "line", ["Hydra_Core==0.11.3", "hydra.core[x]===0.11.3 ; python_version > '3'", "hydra-core @ file:///x"]
-)
-def test_pinned_versions_are_never_reported_as_old(line: str) -> None:
-    assert pinned([line]) == {normalized("hydra-core")}
-
-
-@pytest.mark.parametrize("line", ["hydra-core", "hydra-core>=0.11", "# hydra-core==1", "-r other.txt", ""])
-def test_what_is_not_pinned(line: str) -> None:
-    assert pinned([line]) == frozenset()
 
 
 def test_gigabytes_of_cuda_are_announced_with_their_size() -> None:
@@ -210,8 +178,8 @@ def test_a_url_that_cannot_be_asked_has_an_unknown_size() -> None:
 
 def test_a_report_of_pip_is_read() -> None:
     metadata = {"name": "six", "version": "1.17.0"}
-    report = {"install": [{"metadata": metadata, "download_info": {"url": "file:///six.whl"}, "requested": True}]}
-    assert read_report(json.dumps(report)) == (Chosen("six", "1.17.0", "file:///six.whl", True),)
+    report = {"install": [{"metadata": metadata, "download_info": {"url": "file:///six.whl"}}]}
+    assert read_report(json.dumps(report)) == (Chosen("six", "file:///six.whl"),)
 
 
 NO_VERSION = """\
