@@ -63,17 +63,12 @@ files:
   type: list
   elements: dict
   returned: success
-foreign:
-  description: Those of these files that exist and that somebody else wrote.
-  type: list
-  elements: str
-  returned: success
 """
 
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.pylaunch.cluster.plugins.module_utils.interfaces import UndecidedError, is_foreign, wanted
+from ansible_collections.pylaunch.cluster.plugins.module_utils.interfaces import UndecidedError, wanted
 
 
 def main() -> None:
@@ -108,7 +103,6 @@ def main() -> None:
         profile=answer["profile"],
         interface=answer["interface"],
         files=[{"path": path, "content": content} for path, content in sorted(answer["files"].items())],
-        foreign=[path for path in answer["files"] if is_foreign(path)],
     )
 
 
