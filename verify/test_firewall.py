@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 
 import pytest
 from conftest import LISTING, RoleVariables
@@ -25,12 +24,8 @@ def wanted(variables: RoleVariables) -> RoleVariables:
 
 def addresses(wanted: RoleVariables, listing: Listing) -> set[str]:
     """Addresses of the members, from the inventory."""
-    if not wanted.is_set("firewall_members"):
-        members: Sequence[str] = listing.hosts_of("cluster" if "cluster" in listing.groups else "all")
-    else:
-        members = wanted["firewall_members"]
     found = {str(each) for each in wanted["firewall_guests"]}
-    for member in members:
+    for member in listing.hosts_of("cluster" if "cluster" in listing.groups else "all"):
         own = listing.variables.get(member, {})
         found |= {str(own[key]) for key in ("fabric_address", "ansible_host") if own.get(key)}
         found |= set() if own.get("ansible_host") else {member}

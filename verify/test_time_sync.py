@@ -10,21 +10,20 @@ from testinfra.host import Host
 
 pytestmark = pytest.mark.role("time_sync")
 
+RIVALS = ("systemd-timesyncd.service", "ntp.service", "ntpsec.service", "openntpd.service")
 CAP_SYS_TIME = 1 << 25
 
 
 def test_chrony_runs_and_nothing_else_sets_the_clock(variables: RoleVariables, host: Host) -> None:
     assert host.check_output("systemctl is-active chrony.service") == "active"
-    for rival in variables["time_sync_rivals"]:
+    for rival in RIVALS:
         assert host.run("systemctl is-active %s", rival).stdout.strip() != "active", rival
 
 
 def test_chronyd_accepts_its_configuration(variables: RoleVariables, host: Host) -> None:
     read = host.run("/usr/sbin/chronyd -p")
     assert read.rc == 0, read.stderr
-    steps = (float(variables["time_sync_step_threshold"]), int(variables["time_sync_step_limit"]))
-    found = [line.split()[1:] for line in read.stdout.splitlines() if line.startswith("makestep ")]
-    assert steps in [(float(threshold), int(limit)) for threshold, limit in found]
+    assert "makestep 1.0 3" in read.stdout.splitlines()
     for server in variables["time_sync_servers"]:
         assert any(line.startswith(f"server {server['host']} ") for line in read.stdout.splitlines())
 

@@ -79,6 +79,15 @@ class Guarded:
             for each in json.loads(planned.stdout)["hosts"]
         }
 
+    def drift(self) -> dict[str, list[str]]:
+        """What `pylaunch check` finds to differ, by node. Unlike a plan, it runs no Ansible."""
+        words = ("check", "-i", str(self.inventory), "--only", "roles.drift", "--json")
+        found: dict[str, list[str]] = {}
+        for each in json.loads(self.lab.pylaunch(*words).stdout)["findings"]:
+            for host in each["hosts"]:
+                found.setdefault(host, []).append(each["text"].removeprefix("firewall: "))
+        return found
+
     def knock(self, source: str, target: str, port: int) -> str:
         """Result of a connection from node `source` to `port` of node `target`."""
         return self.lab[source].run("python3", "-c", CONNECT, self.lab[target].address, str(port)).stdout.strip()

@@ -168,11 +168,11 @@ DISTURBED = {
 def test_it_is_the_live_rules_that_are_judged(guarded: Guarded) -> None:
     flushed = guarded.lab["n1"]
     flushed.run("nft", "flush", "chain", "inet", "pylaunch", "members_only")
-    assert guarded.plan() == {"n1": ["the live rules are not those that were confirmed"], "n2": []}
+    assert guarded.drift() == {"n1": ["the live rules are not those that were confirmed"]}
     flushed.run("nft", "-f", CONFIRMED)
     for name, (disturb, _) in DISTURBED.items():
         guarded.lab[name].run("sh", "-c", disturb)
-    assert guarded.plan() == {name: [difference] for name, (_, difference) in DISTURBED.items()}
+    assert guarded.drift() == {name: [difference] for name, (_, difference) in DISTURBED.items()}
     mended = guarded.provision()
     assert mended.ok, mended.stderr
     assert "n[1-2]: firewall 2 changed; ok" in mended.stderr
@@ -313,7 +313,7 @@ def test_a_host_that_members_cannot_reach_is_not_confirmed(guarded: Guarded) -> 
 
 def test_a_member_that_is_down_does_not_keep_the_others_from_being_confirmed(guarded: Guarded) -> None:
     guarded.lab["n1"].run("nft", "flush", "ruleset")
-    assert guarded.plan()["n1"] == ["the rules are gone"]
+    assert guarded.drift()["n1"] == ["the rules are gone"]
     with guarded.lab["n2"].cut():
         mended = guarded.provision("--limit", "n1")
     assert mended.ok, mended.stderr
