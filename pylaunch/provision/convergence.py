@@ -56,9 +56,6 @@ class ProvisionOptions:
     batch_sizes: str = ALL_AT_ONCE
     """Sizes of the batches of hosts that change together: "1,10%,100%"."""
 
-    rate: int = 0
-    """Most bytes per second of an archive that this machine, and each host, sends; 0 is no limit."""
-
     become_password: str | None = field(default=None, repr=False)
     """None is sudo without a password."""
 

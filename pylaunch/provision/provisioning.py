@@ -197,7 +197,7 @@ def provision(
         return ProvisionReport(plan, None)
     cluster = plan.request.cluster
     lacking = [host for host, changes in found.changes.items() if any(each.role == PYTHON_ENV for each in changes)]
-    received = pass_on_archive(cluster.only(lacking), plan.request.environment, on_note, rate=plan.request.options.rate)
+    received = pass_on_archive(cluster.only(lacking), plan.request.environment, on_note)
     done = converge(
         replace(plan.request, received=received),
         found,

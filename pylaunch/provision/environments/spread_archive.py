@@ -57,23 +57,22 @@ def _links(host: Host) -> list[str]:
     return [*named, f"{host.env_root}/current"]
 
 
-def pass_on_archive(cluster: Cluster, directory: Path, on_note: Notes, *, rate: int = 0) -> dict[str, object]:
+def pass_on_archive(cluster: Cluster, directory: Path, on_note: Notes) -> dict[str, object]:
     """Put the archive of the environment in `directory`, or the part that they lack, on the hosts of `cluster` without
-    it; return the variable of the role that says where it is. With `rate`, bytes per second, also where nothing is
-    saved: Ansible sends as fast as it can. Raises KeyboardInterrupt."""
-    manifest = read_manifest(directory) if len(cluster.hosts) > 1 or (cluster.hosts and rate) else None
+    it; return the variable of the role that says where it is. Raises KeyboardInterrupt."""
+    manifest = read_manifest(directory) if len(cluster.hosts) > 1 else None
     if manifest is None:
         return {}
     wanted = lacking(cluster, manifest.id)
     archive = directory / ARCHIVE
-    transfer = _ArchiveBroadcast(cluster, on_note, rate)
+    transfer = _ArchiveBroadcast(cluster, on_note)
     received: dict[str, object] = {}
     try:
         if archive.stat().st_size == manifest.archive_bytes:
             received = transfer.to([host for host, has in wanted.items() if not has], archive)
         before = _manifest_before(directory)
         updated = [host for host, has in wanted.items() if before is not None and has == before.id]
-        if before is not None and (len(updated) > 1 or (updated and rate)):
+        if before is not None and len(updated) > 1:
             members = [name for name, digest in manifest.files.items() if before.files.get(name) != digest]
             with tempfile.TemporaryDirectory(prefix=".environment-", dir=directory.parent) as scratch:
                 part = _part(archive, members, Path(scratch, ARCHIVE))
@@ -103,21 +102,20 @@ def _part(archive: Path, members: Collection[str], part: Path) -> Path:
 class _ArchiveBroadcast:
     cluster: Cluster
     on_note: Notes
-    rate: int
 
     def to(
         self, names: Sequence[str], archive: Path, also: Mapping[str, object] = MappingProxyType({})
     ) -> dict[str, object]:
         """Broadcast `archive` to hosts where that saves enough; return what the role needs to take it, by host."""
         size = archive.stat().st_size
-        if not names or (not self.rate and (len(names) - 1) * size < LEAST_SAVED):
+        if not names or (len(names) - 1) * size < LEAST_SAVED:
             return {}
         from pylaunch.broadcast.spread import broadcast  # noqa: PLC0415 - it takes 50 ms, and archives are rarely new
 
         progress = lines_of_progress(lambda line: self.on_note(f"environment: {line}"))
         try:
             payload = stored_files({archive: size})
-            result = broadcast(self.cluster.only(names), payload, rate=self.rate, on_progress=progress)
+            result = broadcast(self.cluster.only(names), payload, rate=0, on_progress=progress)
         except UsageError as error:
             self.on_note(f"note: {error.message}, so this machine copies it")
             return {}

@@ -51,7 +51,6 @@ class ProvisionFlags:
     with_diff: bool
     deep: bool
     serial: str | None
-    limit_rate: int
     rollback: bool
     undo: bool
     undo_all: bool
@@ -78,7 +77,6 @@ class ProvisionFlags:
             rollback=self.rollback,
             deep=self.deep,
             batch_sizes=self.serial or ALL_AT_ONCE,
-            rate=self.limit_rate,
             become_password=console.password("sudo password") if self.ask_become_pass else None,
             with_diff=self.with_diff,
         )
@@ -98,7 +96,6 @@ class ProvisionFlags:
 @click.option("--diff", "with_diff", is_flag=True, help="Show the lines of files that differ.")
 @click.option("--deep", is_flag=True, help="Look at every file of the Python environment, not only at its records.")
 @click.option("--serial", metavar="SIZES", help="Change hosts in batches, as 1,10%,100%; stop at the first that fails.")
-@options.limit_rate("Bytes per second of a new environment that this machine, and each host, sends: 50MB.")
 @click.option("--rollback", is_flag=True, help="Go back to the Python environment that was locked before this one.")
 @click.option("--reset", "undo", is_flag=True, help="Undo what the roles own; what others own stays.")
 @click.option("--all", "undo_all", is_flag=True, help="With --reset: the Python environments too.")
