@@ -51,25 +51,28 @@ def texts(node: ast.AST) -> Iterator[str]:
             yield from texts(below)
 
 
-SOURCES = {path: ast.parse(path.read_text()) for path in sorted((ROOT / "pylaunch").rglob("*.py"))}
-HINTS = sorted(
-    (f"{path.relative_to(ROOT)}:{call.lineno}", text)
-    for path, tree in SOURCES.items()
-    for call in ast.walk(tree)
-    if isinstance(call, ast.Call)
-    for keyword in call.keywords
-    if keyword.arg in ("hint", "fix")
-    for text in texts(keyword.value)
-    if any(commands_in(text))
-)
+@pytest.fixture(scope="module")
+def sources() -> dict[Path, ast.Module]:
+    """All modules of the product. No collection reads them: each process of a test run collects all tests."""
+    return {path: ast.parse(path.read_text()) for path in sorted((ROOT / "pylaunch").rglob("*.py"))}
 
 
-@pytest.mark.parametrize(("place", "hint"), HINTS)
-def test_a_command_in_a_hint_is_accepted(place: str, hint: str) -> None:
-    for words in commands_in(hint):
-        line = shlex.join(words).replace("'", "")
-        forms = itertools.product(("", "2"), repeat=line.count(UNKNOWN))
-        assert any(is_accepted(filled(line, form)) for form in forms), place
+def hints(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each hint of a module that has a command."""
+    for call in ast.walk(tree):
+        for keyword in call.keywords if isinstance(call, ast.Call) else ():
+            if keyword.arg in ("hint", "fix"):
+                yield from ((keyword.value.lineno, text) for text in texts(keyword.value) if any(commands_in(text)))
+
+
+def test_commands_in_hints_are_accepted(sources: dict[Path, ast.Module]) -> None:
+    found = [(f"{path}:{line}", text) for path, tree in sources.items() for line, text in hints(tree)]
+    assert len(found) > 30
+    for place, hint in found:
+        for words in commands_in(hint):
+            line = shlex.join(words).replace("'", "")
+            forms = itertools.product(("", "2"), repeat=line.count(UNKNOWN))
+            assert any(is_accepted(filled(line, form)) for form in forms), place
 
 
 def filled(line: str, values: Iterable[str]) -> str:
@@ -87,8 +90,8 @@ def is_accepted(line: str) -> bool:
     return True
 
 
-def test_every_flag_of_a_command_in_any_message_is_one_of_its_verb() -> None:
-    found = [(path, verb, flag) for path, tree in SOURCES.items() for verb, flag in flags_in(tree)]
+def test_every_flag_of_a_command_in_any_message_is_one_of_its_verb(sources: dict[Path, ast.Module]) -> None:
+    found = [(path, verb, flag) for path, tree in sources.items() for verb, flag in flags_in(tree)]
     assert len(found) > 30
     wrong = [(str(path), verb, flag) for path, verb, flag in found if verb in VERBS and flag not in flags_of(verb)]
     assert wrong == []
