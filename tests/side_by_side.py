@@ -4,9 +4,12 @@ The unit of work is a group, usually one file. A process of pytest-xdist runs th
 fixtures of the group are made once.
 """
 
+import os
+
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 ONCE = {
     "framework_lab": (
@@ -36,6 +39,11 @@ FIRST = (
 """Beginnings of the names of the groups that start first: long groups early, so that short ones fill the end."""
 
 
+NICE = os.getpriority(os.PRIO_PROCESS, 0)
+BEHIND = NICE + 5
+"""Nice value of all groups but the first of FIRST, which takes longest: the others would end before it."""
+
+
 def group(nodeid: str) -> str:
     """Return the name of the group of a test: a fixture in ONCE, or the file."""
     return next((name for name, paths in ONCE.items() if nodeid.startswith(paths)), nodeid.partition("::")[0])
@@ -46,6 +54,11 @@ class Groups(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         return group(nodeid)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give a process its next group before its last test, which it does not start without; not a test earlier."""
+        if self._pending_of(self.assigned_work[node]) <= 1:
+            super()._reschedule(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Groups:
@@ -61,6 +74,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if group(item.nodeid) != name:
                 raise pytest.UsageError(f"{item.nodeid} uses {name}: add its file to ONCE in tests/side_by_side.py")
     items.sort(key=lambda item: _place(group(item.nodeid)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the longest group go before the others, on its processors and on those of its nodes; only root can."""
+    if os.geteuid() == 0 and hasattr(item.config, "workerinput"):
+        os.setpriority(os.PRIO_PROCESS, 0, NICE if group(item.nodeid) == FIRST[0] else BEHIND)
 
 
 def _place(name: str) -> int:
