@@ -1,12 +1,13 @@
 """Rules for all tests. A unit test that starts a process fails, even if the code under test catches exceptions."""
 
+import contextlib
 import ctypes.util
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,6 +42,37 @@ def pytest_configure() -> None:
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.dont_write_bytecode = False
+
+
+LIMIT_S = 1200.0
+"""Limit of a test with its fixtures: more than any needs on a busy machine."""
+
+
+class EndlessError(BaseException):
+    """Not an Exception, so that no error handler catches it."""
+
+
+@contextlib.contextmanager
+def limited(what: str, limit_s: float = LIMIT_S) -> Iterator[None]:
+    """Raise EndlessError in the main thread where it still waits after `limit_s`, for whatever."""
+
+    def end(*_args: Any) -> NoReturn:
+        raise EndlessError(f"no end after {limit_s:g} s: {what}")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that hangs fails, and so does one with a fixture that hangs."""
+    with limited(item.nodeid):
+        return (yield)
 
 
 class ProcessStartedError(BaseException):
@@ -80,11 +112,13 @@ def _no_processes_in_unit_tests(request: pytest.FixtureRequest, monkeypatch: pyt
 
 @pytest.fixture(scope="session")
 def torch_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """An interpreter with PyTorch: the examples' environment, provisioned on this machine as a local node."""
+    """An interpreter with the examples' PyTorch, provisioned on this machine as a local node."""
     directory = tmp_path_factory.mktemp("torch")
-    inventory = directory / "cluster.ini"
+    inventory, requirements = directory / "cluster.ini", directory / "requirements.txt"
     inventory.write_text(HERE.format(directory=directory))
-    for words in (("env", "lock", "--python", NODE_PYTHON, str(EXAMPLES / "requirements.txt")), ("provision",)):
+    wanted = (EXAMPLES / "requirements.txt").read_text().splitlines()
+    requirements.write_text("".join(f"{line}\n" for line in wanted if line.startswith(("torch", "numpy"))))
+    for words in (("env", "lock", "--python", NODE_PYTHON, str(requirements)), ("provision",)):
         process.run((sys.executable, "-m", "pylaunch", *words, "-i", str(inventory)), timeout_s=1800).checked()
     yield directory / "env" / "current" / "bin" / "python"
     shutil.rmtree(directory)

@@ -2,7 +2,12 @@
 
 import os
 import re
+import threading
 from pathlib import Path
+
+import pytest
+
+from tests.conftest import EndlessError, limited
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
@@ -73,3 +78,8 @@ def test_commands_of_ssh_are_built_in_transport_alone() -> None:
     transport = ROOT / "pylaunch/transport"
     files = [path for path in (ROOT / "pylaunch").rglob("*.py") if transport not in path.parents]
     assert [str(path.relative_to(ROOT)) for path in files if built.search(path.read_text())] == []
+
+
+def test_a_test_that_waits_for_ever_fails() -> None:
+    with pytest.raises(EndlessError, match="no end after"), limited("a wait", 0.05):
+        threading.Event().wait()
