@@ -130,7 +130,7 @@ def test_after_ctrl_c_the_same_command_sends_the_rest(cluster: PushCluster, blob
 
 
 def test_a_push_after_one_that_was_killed_sends_the_rest(cluster: PushCluster, blob: Path) -> None:
-    first = cluster.push("--limit-rate", "256KB", str(blob), "blob")
+    first = cluster.push("--limit-rate", "1MB", str(blob), "blob")
     wait_until(lambda: cluster.bytes_of("n1") >= PIECE, "n1 has a piece")
     first.kill()
     first.communicate()
