@@ -19,21 +19,17 @@ env = os.environ
 place = (env["RANK"], env["LOCAL_RANK"], env["WORLD_SIZE"], env["CUDA_VISIBLE_DEVICES"])
 print("view", *place, __name__, __package__, flush=True)
 """
-JAX_FAILS = """
+JAX_EXITS = """
 import sys, time
 import jax, jax.numpy as jnp
 jax.distributed.initialize()
 from jax.experimental import multihost_utils
 multihost_utils.sync_global_devices("all here")
 if jax.process_index() == 1:
-    if sys.argv[1] == "exit":
-        sys.exit(3)
-    raise RuntimeError("loss is NaN")
-if sys.argv[1] == "exit":
-    time.sleep(280)
+    sys.exit(3)
+time.sleep(280)
 multihost_utils.sync_global_devices("never")
 """
-JAX_FAILS_LINE = JAX_FAILS.splitlines().index('    raise RuntimeError("loss is NaN")') + 1
 LEAVING = """
 import atexit, os, runpy, sys, time
 def name(task):
@@ -116,7 +112,7 @@ def test_every_rank_of_a_module_sees_the_devices_that_the_plan_gives_its_node(
 
 
 def test_auto_makes_one_world_of_an_accelerate_script_however_it_is_typed(framework_lab: Lab) -> None:
-    """As typed, each line is a world on every node, and each of them ends well. All are one plan, which trains once."""
+    """As typed, each line is a world on every node, and each of them ends well. All are one plan."""
     script = (str(EXAMPLES / "accelerate_train.py"), "--epochs", "1")
     standalone = ("auto", "--", "torchrun", "--standalone", *script)
     lines = [
@@ -127,10 +123,6 @@ def test_auto_makes_one_world_of_an_accelerate_script_however_it_is_typed(framew
     ]
     wanted = planned(framework_lab, *standalone)
     assert [line for line in lines if planned(framework_lab, *line) != wanted] == []
-    run = start(framework_lab, *standalone)
-    assert run.returncode == ExitCode.DONE, run.stderr
-    assert "trained on 2 ranks" in run.stdout
-    assert "accelerate trains on CPUs" in run.stderr
 
 
 def test_a_job_survives_the_death_of_a_rollout_server_and_ends_with_its_trainers(
@@ -160,24 +152,13 @@ def test_jax_finds_its_place_without_arguments(framework_lab: Lab) -> None:
     must_be_clean(framework_lab)
 
 
-@pytest.mark.parametrize(
-    ("how", "reported"),
-    [
-        ("exit", "rank 1 on n2 exited with code 3;"),
-        ("raise", f"rank 1 on n2 exited with code 1: RuntimeError: loss is NaN ({{}}:{JAX_FAILS_LINE});"),
-    ],
-    ids=["exit", "raise"],
-)
-def test_a_jax_process_that_fails_ends_all_instead_of_waiting_for_them(
-    framework_lab: Lab, how: str, reported: str
-) -> None:
+def test_a_jax_process_that_exits_ends_all_instead_of_waiting_for_them(framework_lab: Lab) -> None:
     """Under JAX alone it waits in the shutdown barrier, and its peers for it: 300 s of silence."""
-    failing = script(framework_lab, "jax_fails.py", JAX_FAILS)
     began = time.monotonic()
-    run = start(framework_lab, "jax", "--", failing, how)
+    run = start(framework_lab, "jax", "--", script(framework_lab, "jax_exits.py", JAX_EXITS))
     assert time.monotonic() - began < 240
     assert run.returncode == ExitCode.JOB_FAILED
-    assert reported.format(Path(failing).name) in run.stderr
+    assert "rank 1 on n2 exited with code 3;" in run.stderr
     must_be_clean(framework_lab)
 
 

@@ -30,15 +30,6 @@ def test_every_rank_knows_its_place_and_the_skew_is_reported(lab: Lab) -> None:
     must_be_clean(lab)
 
 
-def test_the_first_failing_rank_stops_all_and_is_named(lab: Lab) -> None:
-    run = start(lab, "--", "sh", "-c", "[ $RANK = 1 ] && { echo 'CUDA out of memory' >&2; exit 7; }; sleep 300")
-    assert run.returncode == ExitCode.JOB_FAILED
-    assert "rank 1 on n2 exited with code 7; the other 2 ranks stopped with it\n" in run.stderr
-    assert "n2:1 | CUDA out of memory\n" in run.stderr
-    assert "n[1-3]: clean" in run.stderr
-    must_be_clean(lab)
-
-
 def test_all_reasons_of_all_nodes_are_printed_at_once_and_nothing_starts(lab: Lab) -> None:
     with lab["n1"].occupy(29500), lab["n2"].fill("/var/tmp"), lab["n3"].cut():
         run = start(lab, "--port", "29500", "--start-timeout", "60", "--", "sh", "-c", "touch /tmp/a-rank-was-here")

@@ -101,16 +101,6 @@ def test_stopping_a_run_proves_its_earlier_attempts_clean_and_leaves_their_ends_
     assert cluster.outcomes()[run] == {**lost, "unproven": []}
 
 
-def test_a_rank_that_always_fails_is_a_crash_loop_and_no_fault_of_its_host(
-    directories: Callable[..., DirectoryCluster],
-) -> None:
-    cluster = directories("n1", "n2", "n3")
-    start = ended(cluster.start("--max-restarts", "5", "--", "sh", "-c", "[ $RANK = 1 ] && exit 3; exec sleep 60"))
-    assert start.returncode == ExitCode.JOB_FAILED
-    assert "no restart: 3 attempts in a row made no progress: a crash loop" in start.stderr
-    assert start.stderr.count("3 ranks on n[1-3]") == 3
-
-
 def test_the_status_of_a_refused_run_says_why_for_each_host(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1", "n2")
     words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", "/nowhere", "--", "true")

@@ -37,27 +37,10 @@ def test_nodes_that_agree_and_reach_each_other_are_no_matter_for_words() -> None
     assert found(PREPARED) == []
 
 
-def test_a_library_that_ranks_share_and_one_host_has_in_another_version_fails() -> None:
-    libraries = {**PREPARED.libraries, "n2": {"numpy": "1.26.4", "torch": "2.8.0"}}
-    (finding,) = found(replace(PREPARED, libraries=libraries))
-    assert (finding.check, finding.severity, finding.hosts) == ("python_env.libraries", Severity.FAIL, ("n2",))
-    assert finding.text == "numpy: 1.26.4, expected 2.1.0 as on n[1,3]"
-
-
 def test_a_host_that_the_inventory_leaves_out_of_the_comparison_is_left_out() -> None:
     off = tuple(replace(host, attestation=Agreement.OFF) if host.name == "n2" else host for host in CLUSTER.hosts)
     libraries = {**PREPARED.libraries, "n2": {"numpy": "1.26.4"}}
     assert found(replace(PREPARED, libraries=libraries), Cluster(off)) == []
-
-
-def test_a_block_of_one_direction_names_both_hosts_and_the_direction() -> None:
-    connections = {**PREPARED.connections, "n1": {"n2": "silent", "n3": "ok"}}
-    (finding,) = found(replace(PREPARED, connections=connections))
-    assert (finding.check, finding.severity, finding.hosts) == ("network.ports", Severity.FAIL, ("n1",))
-    assert finding.text == "connections from it to ephemeral ports of n2 get no answer: something drops them"
-    assert "pylaunch provision --roles firewall" in finding.fix
-    (warning,) = found(replace(PREPARED, connections=connections), connected=False)
-    assert warning.severity is Severity.WARN
 
 
 def test_a_host_whose_connections_were_not_tried_is_named_and_never_passed() -> None:
