@@ -20,7 +20,7 @@ from pylaunch.model.hostset import fold
 from tests.lab import faults_core, faults_devices, faults_network
 from tests.lab.fault_case import Case
 
-NOTED_ANYWAY = ("reach.names", "time.keeping", "network.link", "kernel.memory_kills")
+NOTED_ANYWAY = ("reach.names", "network.link", "kernel.memory_kills")
 """Checks whose notes are true of every lab, of one whose cable was pulled by an earlier story, or of a machine whose
 kernel has killed a process for memory at any time since it was booted: nodes share the kernel of this machine."""
 

@@ -35,7 +35,7 @@ def of_dead_runs(root: str, targets: Sequence[Identity], *, dry_run: bool, quest
     found = _nothing()
     try:
         cleaned = clean.clean(open_root(root, make=False), dry_run=dry_run)
-        found.update({"removed": cleaned.removed, "left": cleaned.left, "stopped": cleaned.stopped})
+        found.update({"removed": cleaned.removed, "left": cleaned.left})
     except AgentError as error:
         found["left"] = [str(error)]
     if targets:
@@ -61,8 +61,7 @@ def of_run(root: str, run: str, node: str, *, began: float, grace_s: float | Non
 
 def _nothing() -> CleanupReading:
     return {
-        "removed": [], "left": [], "survives": [], "stopped": [], "ended": [],
-        "known": True, "restarted": False, "error": "",
+        "removed": [], "left": [], "survives": [], "ended": [], "known": True, "restarted": False, "error": "",
     }  # fmt: skip
 
 

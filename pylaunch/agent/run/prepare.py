@@ -23,8 +23,6 @@ from pylaunch.protocol.node_task import GPU_MODELS
 if TYPE_CHECKING:
     from pylaunch.agent.containers import JoinableContainer
 
-CONTINUE = "to end it: pylaunch stop RUN; to resume it, there: kill -CONT PID"
-
 
 class RefusedError(Exception):
     """This node cannot take part in the run."""
@@ -57,9 +55,6 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
     except environment.NodeEnvironmentError as error:
         raise RefusedError([error.reason]) from None
     reasons = [protocol.Reason("leftovers-stay", f"of a dead run, could not remove {left}") for left in cleaned.left]
-    reasons += [
-        protocol.Reason("agent-stopped", f"{stopped}; its ranks may run on", CONTINUE) for stopped in cleaned.stopped
-    ]
     holdings = Holdings(task, root)
     gpus = gpu_checks.GpuCheck(task)
     container: JoinableContainer | None = None

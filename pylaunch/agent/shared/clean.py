@@ -21,15 +21,12 @@ class Cleaned:
 
     removed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
-    stopped: list[str] = field(default_factory=list)
-    """Agents of live runs that are stopped by SIGSTOP and answer nobody."""
 
 
 def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     """End marked processes of dead runs, remove their sockets, and keep only the logs of the last runs."""
     cleaned = Cleaned()
-    alive = processes.mine()
-    _end_orphans(root, alive, cleaned, dry_run=dry_run)
+    _end_orphans(root, cleaned, dry_run=dry_run)
 
     def remove(path: str, phrase: str) -> None:
         cleaned.removed.append(phrase)
@@ -40,8 +37,6 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     for directory in root.all_runs():
         held = run_processes.lock(directory)
         if held is None:
-            stopped = run_processes.stopped_agent(directory, alive)
-            cleaned.stopped += [stopped] if stopped is not None else []
             continue
         of_run = f"of dead run {directory.run}"
         try:
@@ -67,11 +62,12 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     return cleaned
 
 
-def _end_orphans(root: NodeRoot, alive: list[processes.Process], cleaned: Cleaned, *, dry_run: bool) -> None:
+def _end_orphans(root: NodeRoot, cleaned: Cleaned, *, dry_run: bool) -> None:
     def find() -> list[processes.Process]:
         return [process for process, _ in run_processes.orphans(root, processes.mine())]
 
-    phrases = {process: f"{process} of dead run {run}" for process, run in run_processes.orphans(root, alive)}
+    orphans = run_processes.orphans(root, processes.mine())
+    phrases = {process: f"{process} of dead run {run}" for process, run in orphans}
     left = processes.end_all(find, GRACE_S) if phrases and not dry_run else []
     survives = {process.pid for process in left}
     cleaned.removed += [phrase for process, phrase in phrases.items() if process.pid not in survives]

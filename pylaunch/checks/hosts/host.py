@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers.hosts import host as clock_readers
 from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.agent.probe.readers.hosts import kernel as kernel_readers
 from pylaunch.agent.probe.readers.hosts import manifest
@@ -145,7 +144,6 @@ FAIL_S = 5.0
 """torchelastic's rendezvous takes a node for dead whose heartbeat is three times five seconds old, by the reader's own
 clock (torch 2.13, dynamic_rendezvous.py, keep_alive_interval); certificates and object stores refuse not much later."""
 
-UNSYNCHRONISED = "Not synchronised"
 TIME_SYNC = "pylaunch provision --roles time_sync"
 
 
@@ -177,34 +175,6 @@ def _seconds(seconds: float) -> str:
     return f"{amount:.1f} s" if amount >= 1 else f"{amount * 1000:.1f} ms"
 
 
-def _keeping(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(clock_readers.keeping).items():
-        text = _text(found["daemons"], found["chrony"])
-        if text is not None and found["may_set"]:
-            yield Finding("time.keeping", Severity.WARN, (host,), text, fix=TIME_SYNC, role="time_sync")
-        elif text is not None:
-            text = f"{text}; it may not set its clock (no CAP_SYS_TIME): the machine that it runs on keeps it"
-            yield Finding("time.keeping", Severity.NOTE, (host,), text)
-
-
-def _text(daemons: list[str], chrony: str | None) -> str | None:
-    if not daemons:
-        return "no time daemon runs"
-    if len(daemons) > 1 and "chronyd" in daemons and "ptp4l" not in daemons:
-        return f"several time daemons run and pull at one clock: {', '.join(daemons)}"
-    if "chronyd" not in daemons or chrony is None:
-        return None
-    fields = chrony.split(",")
-    if len(fields) < 14:
-        return f"chronyd runs and does not answer: {chrony.splitlines()[-1] if chrony else 'no output'}"
-    stratum, last_offset, leap = fields[2], float(fields[5]), fields[13]
-    if leap == UNSYNCHRONISED:
-        return f"chronyd is not synchronised (stratum {stratum}, reference {fields[1] or fields[0]})"
-    if abs(last_offset) > WARN_S:
-        return f"chronyd's last offset from {fields[1] or fields[0]} was {_seconds(last_offset)} (stratum {stratum})"
-    return None
-
-
 CLOCK_CHECKS = (
     Check(
         "time.offset", "clocks agree",
@@ -212,11 +182,5 @@ CLOCK_CHECKS = (
         f"median of all hosts and the controller; thresholds: {WARN_S * 1000:g} ms and {FAIL_S:g} s, uncertainty apart",
         Severity.FAIL, asks(mesh.OFFSET), _offset,
         at_start=AtStart.REPORTED,
-    ),
-    Check(
-        "time.keeping", "a time daemon keeps the clock",
-        "A clock without a time daemon drifts by seconds in a week.",
-        f"chrony's tracking: synchronised, last offset under {WARN_S * 1000:g} ms; one daemon",
-        Severity.WARN, asks(clock_readers.keeping), _keeping,
     ),
 )  # fmt: skip

@@ -25,13 +25,6 @@ def _stale(survey: Survey) -> Iterable[Finding]:
             yield Finding("leftovers.stale_processes", Severity.WARN, (host,), text, fix, "", evidence)
 
 
-def _stopped(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(leftovers_readers.stopped).items():
-        for each in found:
-            text = f"{each['words']}: its ranks may run on, and nobody answers for them"
-            yield Finding("leftovers.stopped_agents", Severity.FAIL, (host,), text, f"pylaunch stop {each['run']}")
-
-
 def _leases(survey: Survey) -> Iterable[Finding]:
     for host, found in survey.measured(leftovers.held).items():
         for index, holder in found["devices"].items():
@@ -69,16 +62,6 @@ CHECKS = (
         _stale,
         at_start=AtStart.AGENT,
         at_start_why="the agent ends them while it prepares",
-    ),
-    Check(
-        "leftovers.stopped_agents",
-        "agents that are stopped",
-        "The ranks of their runs continue beside the next run, and cannot be seen or stopped.",
-        "none that got SIGSTOP",
-        Severity.FAIL,
-        lambda host, wanted: leftovers_readers.stopped.ask(host.node_root),
-        _stopped,
-        at_start=AtStart.AGENT,
     ),
     Check(
         "leftovers.leases",

@@ -47,7 +47,6 @@ class CleanReport:
             for name, each in self.latest.items()
             if each.cleanup["left"]
             or each.cleanup["survives"]
-            or each.cleanup["stopped"]
             or each.after.occupancy.stale
             or each.after.processes_unread is not None
         )

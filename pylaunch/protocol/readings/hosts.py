@@ -93,13 +93,6 @@ class StaleProcess(TypedDict):
     age_s: int
 
 
-class StoppedAgent(TypedDict):
-    """A live run whose agent is stopped."""
-
-    run: str
-    words: str
-
-
 class SharedMemoryReading(TypedDict):
     """Files in /dev/shm that no process has open, and their size."""
 
@@ -184,14 +177,6 @@ class ContainerReading(TypedDict):
 
     refused: str
     """Error of the trial; "" for none."""
-
-
-class ClockReading(TypedDict):
-    """Time daemons that run, the output of `chronyc -c tracking`, and whether the host may set its clock."""
-
-    daemons: list[str]
-    chrony: str | None
-    may_set: bool
 
 
 class LoginReading(TypedDict):
@@ -297,9 +282,6 @@ class CleanupReading(TypedDict):
 
     survives: list[str]
     """Processes that a person chose and that could not be ended."""
-
-    stopped: list[str]
-    """Agents of live runs that got SIGSTOP, so that nobody answers for their ranks."""
 
     known: bool
     """The node has files or processes of the run, or may have removed the files for those of newer runs."""

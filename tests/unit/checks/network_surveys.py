@@ -38,7 +38,6 @@ def readings(name: str) -> dict[str, Any]:
         "network.interfaces": {"eth0": interface(), "lo": interface(mtu=65536, speed=None, loopback=True)},
         "network.routes": {host.address: {"interface": "eth0", "source": own} for host in peers},
         "network.configured": None,
-        "time.keeping": {"daemons": ["chronyd"], "chrony": TRACKING, "may_set": True},
         mesh.SHELL: {"noise": [], "seconds": 0.02},
         mesh.OFFSET: {"seconds": 0.0, "uncertainty": 0.001},
         mesh.MATRIX: {
@@ -46,9 +45,6 @@ def readings(name: str) -> dict[str, Any]:
             "row": {host.name: {kind: dict(OK) for kind in KINDS} for host in peers},
         },
     }  # fmt: skip
-
-
-TRACKING = "0A000001,10.0.0.1,3,1795195837.1,0.000012,-0.000034,0.00004,-1.2,0.001,0.01,0.0003,0.0004,64.2,Normal"
 
 
 def survey(cluster: Cluster = CLUSTER, **spoiled: Mapping[str, Any]) -> Survey:

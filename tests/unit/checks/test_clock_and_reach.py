@@ -9,7 +9,7 @@ from pylaunch.checks.hosts import host, reach
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.probe.ask import Unreachable
-from tests.unit.checks.network_surveys import CLUSTER, TRACKING, found, readings, survey
+from tests.unit.checks.network_surveys import CLUSTER, found, readings, survey
 
 CHECKS = (*host.CLOCK_CHECKS, *reach.CHECKS)
 
@@ -48,25 +48,6 @@ def test_the_severity_of_an_offset_allows_for_its_uncertainty(
 ) -> None:
     findings = found(survey(n3=offset(seconds, uncertainty)), CHECKS)
     assert [finding.severity for finding in findings] == ([] if severity is None else [severity])
-
-
-@pytest.mark.parametrize(
-    ("daemons", "chrony", "text"),
-    [
-        ([], None, "no time daemon runs"),
-        (["chronyd"], "506 Cannot talk to daemon", "chronyd runs and does not answer: 506 Cannot talk to daemon"),
-        (["chronyd"], TRACKING.replace("Normal", "Not synchronised"), "chronyd is not synchronised (stratum 3"),
-        (["chronyd"], TRACKING.replace("-0.000034", "0.5"), "last offset from 10.0.0.1 was 500.0 ms"),
-        (["chronyd", "systemd-timesyn"], TRACKING, "several time daemons run"),
-    ],
-)
-def test_a_clock_that_is_not_well_kept_is_a_warning(daemons: list[str], chrony: str | None, text: str) -> None:
-    keeping = {"daemons": daemons, "chrony": chrony, "may_set": True}
-    (finding,) = found(survey(n1={"clock.keeping": keeping}), CHECKS)
-    assert finding.severity is Severity.WARN
-    assert text in finding.text
-    (finding,) = found(survey(n1={"clock.keeping": {**keeping, "may_set": False}}), CHECKS)
-    assert finding.severity is Severity.NOTE
 
 
 def test_an_unreachable_host_is_reported_with_evidence() -> None:

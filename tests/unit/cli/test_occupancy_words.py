@@ -31,7 +31,7 @@ def view(unread: tuple[Unread, ...] = (), complaint: str | None = None) -> HostV
 
 def swept(removed: tuple[str, ...] = (), unread: tuple[Unread, ...] = ()) -> Swept:
     cleanup: CleanupReading = {
-        "removed": [*removed], "ended": [], "left": [], "survives": [], "stopped": [],
+        "removed": [*removed], "ended": [], "left": [], "survives": [],
         "known": True, "restarted": False, "error": "",
     }  # fmt: skip
     return Swept(cleanup, view(unread))

@@ -87,7 +87,6 @@ def _reported(swept: Swept, report: CleanReport) -> Iterator[str]:
     """Yield what was removed on one host, what could not be, and who uses it."""
     yield from (f"{'would remove' if report.dry_run else 'removed'} {phrase}" for phrase in swept.cleanup["removed"])
     yield from (f"could not remove {phrase}" for phrase in swept.cleanup["left"])
-    yield from (f"{phrase}; its ranks may run on" for phrase in swept.cleanup["stopped"])
     seen = swept.after.occupancy
     for word, occupants in (("left over", seen.stale), ("at work", seen.at_work), ("another user's", seen.foreign)):
         yield from (f"{word}: {described_process(occupant)}" for occupant in occupants)
@@ -108,10 +107,7 @@ def _show_verdict(report: CleanReport) -> None:
     next_steps = list(of_hosts({name: why.hint for name, why in report.unreachable.items()}))
     if report.not_clean and not report.dry_run:
         console.say(f"{fold(report.not_clean)}: not clean")
-        stopped = {name for name, each in report.latest.items() if each.cleanup["stopped"]}
-        next_steps += ["to end a run whose agent is stopped: pylaunch stop RUN"] if stopped else []
-        if report.not_clean - stopped:
-            next_steps.append(pylaunch("clean", "--yes", "--limit", fold(report.not_clean - stopped)))
+        next_steps.append(pylaunch("clean", "--yes", "--limit", fold(report.not_clean)))
     if next_steps:
         hints.say(*next_steps)
 
@@ -127,7 +123,6 @@ def _host(first: Swept, then: Swept | None) -> dict[str, object]:
     return {
         "removed": first.cleanup["removed"],
         "not_removed": first.cleanup["left"],
-        "stopped_agents": first.cleanup["stopped"],
         "stale": [as_data(each) for each in seen.stale],
         "at_work": [as_data(each) for each in seen.at_work],
         "foreign": [as_data(each) for each in seen.foreign],

@@ -9,7 +9,6 @@ from tests.unit.checks.surveys import alike, findings
 
 HEALTHY: dict[str, Any] = {
     "leftovers.stale": [],
-    "leftovers.stopped": [],
     "lease.holders": {"devices": {}, "ports": {}},
     "leftovers.shared_memory": {"files": [], "bytes": 0},
 }
@@ -29,8 +28,6 @@ HOLDER = {
     [
         ({"leftovers.stale": [{"pid": 7, "command": "python train.py", "run": "7f3a", "age_s": 9}]},
          "leftovers.stale_processes", Severity.WARN, "the next start on n2 ends them; now: pylaunch stop 7f3a"),
-        ({"leftovers.stopped": [{"run": "7f3a", "words": "the agent of run 7f3a (pid 4) is stopped (SIGSTOP)"}]},
-         "leftovers.stopped_agents", Severity.FAIL, "pylaunch stop 7f3a"),
         ({"lease.holders": {"devices": {"1": HOLDER}, "ports": {}}},
          "leftovers.leases", Severity.FAIL, "pylaunch stop 7f3a, or wait for its end"),
         ({"leftovers.shared_memory": {"files": ["/dev/shm/psm_1 2"], "bytes": 1 << 30}},

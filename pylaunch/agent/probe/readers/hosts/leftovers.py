@@ -10,7 +10,7 @@ from typing import Any, Iterable, Iterator, Mapping
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import leases, processes, run_processes
 from pylaunch.base.layout import NodeRoot, default_root
-from pylaunch.protocol.readings.hosts import LeaseHolder, LeasesReading, SharedMemoryReading, StaleProcess, StoppedAgent
+from pylaunch.protocol.readings.hosts import LeaseHolder, LeasesReading, SharedMemoryReading, StaleProcess
 
 
 @reader("lease.holders")
@@ -64,14 +64,6 @@ def stale(template: str) -> list[StaleProcess]:
             age_s = round(time.time() - begun)
             found.append({"pid": process.pid, "command": process.command[:200], "run": run, "age_s": age_s})
     return found
-
-
-@reader("leftovers.stopped")
-def stopped(template: str) -> list[StoppedAgent]:
-    """Return the live runs whose agent is stopped by SIGSTOP."""
-    alive = processes.mine()
-    agents = [(each.run, run_processes.stopped_agent(each, alive)) for each in node_root(template).all_runs()]
-    return [{"run": run, "words": words} for run, words in agents if words is not None]
 
 
 @reader("leftovers.shared_memory")
