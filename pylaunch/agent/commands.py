@@ -10,7 +10,7 @@ import os
 import sys
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import full_disks
+from pylaunch.agent.evidence import rank_ends
 from pylaunch.agent.run import shipped_code
 from pylaunch.agent.run.worker_group import archive
 from pylaunch.agent.serve import job_daemon, relay
@@ -50,7 +50,7 @@ def main() -> int:
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename:
         path = str(error.filename2 or error.filename)  # Of a copy, both are named.
-        full = full_disks.full([os.path.dirname(path)])
+        full = rank_ends.full([os.path.dirname(path)])
         return f"{path} cannot be written: {'; '.join(full) or error.strerror}"
     return str(error)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import rank_answer, rank_report
+from pylaunch.agent.evidence import examination, rank_report
 from pylaunch.agent.logs import log_files
 from pylaunch.agent.logs.tail import NOTHING_SECRET
 from pylaunch.agent.run import shipped_code
@@ -73,9 +73,9 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
     ended = json.dumps(vars(record.NodeOutcome(directory.run, "finished", "", 1.0))).encode()
     kept = zlib.decompress(base64.b64decode(node_record.pack(samples.plan(2, 2), "0" * 16, 1.0)))
     return {
-        "rank.answer": (rank_answer.decoded_answer, (ValueError,), json.dumps(ANSWER).encode()),
+        "rank.answer": (examination.decoded_answer, (ValueError,), json.dumps(ANSWER).encode()),
         "rank.faulthandler": (
-            lambda content: rank_answer.stacks_of_faulthandler(content.decode("utf-8", "replace")), (ValueError,),
+            lambda content: examination.stacks_of_faulthandler(content.decode("utf-8", "replace")), (ValueError,),
             FAULT,
         ),
         "rank.error": (

@@ -14,7 +14,7 @@ import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.run import gpu_checks
-from pylaunch.agent.shared import cgroups, gpus, processes, run_processes
+from pylaunch.agent.shared import cgroups, essentials, processes, run_processes
 from pylaunch.base.layout import NodeRoot
 from pylaunch.runs.prepare.session import gpu_refusals
 from tests.agent.controller import task
@@ -185,7 +185,7 @@ def without_nvml(directory: Path, monkeypatch: pytest.MonkeyPatch, *devices: int
     """The messages about `devices` on a node without NVML, whose files of the kernel are in `directory`."""
     monkeypatch.setattr(gpu_checks, "LIBRARY", str(directory / "none.so"))
     monkeypatch.setattr(gpu_checks, "DRIVER", str(directory / "driver"))
-    monkeypatch.setattr(gpus, "PCI_DEVICES", str(directory / "pci"))
+    monkeypatch.setattr(essentials, "PCI_DEVICES", str(directory / "pci"))
     monkeypatch.setattr(cgroups, "sees_all_pids", lambda: True)
     asked = dataclasses.replace(task(directory, ["true"]), devices=list(devices), gpu_checks=gpu_refusals(()))
     return [each.message for each in gpu_checks.GpuCheck(asked).problems()]

@@ -200,31 +200,6 @@ def test_a_node_that_was_provisioned_as_the_only_one_refuses_to_be_one_of_severa
     assert "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME is lo here" in refused["loopback-interface"].message
 
 
-def made_environment(directory: Path) -> Path:
-    """The interpreter of a virtual environment, as files."""
-    (directory / "bin").mkdir(parents=True)
-    (directory / "bin/python").symlink_to(sys.executable)
-    return directory / "bin/python"
-
-
-def test_a_console_script_of_another_environment_is_refused_by_name_and_taken_by_path(
-    node: Node, tmp_path: Path
-) -> None:
-    chosen, other = made_environment(tmp_path / "chosen"), made_environment(tmp_path / "other")
-    tool = other.with_name("trainer")
-    tool.write_text(f"#!{other}\n")
-    tool.chmod(0o755)
-    env = {"PATH": f"{chosen.parent}:{other.parent}:/usr/bin:/bin"}
-    found = reasons(node, task(tmp_path, ["trainer"], env=env, python=str(chosen)))
-    assert found["program-elsewhere"].message == (
-        f"program trainer is not in the environment of the ranks ({chosen.parent}); {tool} runs in that of {other}"
-    )
-    assert f"--python {other}" in found["program-elsewhere"].hint
-    node.prepared(task(tmp_path, [str(tool)], run="r2", env=env, python=str(chosen)))
-    node.prepared(task(tmp_path, ["trainer"], run="r3", env=env, python=str(other)))
-    node.prepared(task(tmp_path, ["hostname"], run="r4", env=env, python=str(chosen)))
-
-
 def test_torchrun_in_an_environment_without_torch_is_refused(node: Node, tmp_path: Path) -> None:
     launcher = [sys.executable, "-m", "torch.distributed.run", protocol.RANK_ENTRY]
     found = reasons(node, task(tmp_path, "true", launcher=launcher))["launcher-missing"]

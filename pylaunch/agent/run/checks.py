@@ -21,9 +21,6 @@ from pylaunch.base.layout import RunDirectory
 FIRST_LINE = 512
 """Bytes of a program that are read for its interpreter line."""
 
-OF_THE_SYSTEM = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")
-"""Directories of the distribution, whose programs belong to no Python environment."""
-
 ABSENT = 66
 LOOK_FOR = f"import importlib.util, sys; sys.exit({ABSENT} if importlib.util.find_spec(sys.argv[1]) is None else 0)"
 MOST_TEXT = 300
@@ -53,8 +50,6 @@ def _programs(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
             yield protocol.Reason("not-executable", f"program {path} {reason}", hint)
         elif (why := _without_interpreter(found)) is not None:
             yield protocol.Reason("not-executable", f"program {found} cannot be executed: {why}", "")
-        elif "/" not in program:
-            yield from _of_another_environment(task, program, found)
     broken = list(_interpreter(task))
     yield from broken
     if not broken:  # One that never ends is waited for once.
@@ -112,17 +107,6 @@ def _interpreter(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     yield protocol.Reason("interpreter-broken", f"{python} does not run on this node: {text}", hint)
 
 
-def _of_another_environment(task: protocol.NodeTask, program: str, path: str) -> Iterator[protocol.Reason]:
-    """Refuse a console script of another environment: it imports from there, whatever the ranks' interpreter is."""
-    chosen, python = os.path.dirname(task.python), _python_of(path)
-    if not python or os.path.dirname(path) in (chosen, *OF_THE_SYSTEM) or not os.path.exists(task.python):
-        return
-    if os.path.dirname(python) != chosen:
-        text = f"program {program} is not in the environment of the ranks ({chosen}); {path} runs in that of {python}"
-        hint = f"install it in {chosen}, choose the other environment with --python {python}, or start {path}"
-        yield protocol.Reason("program-elsewhere", text, hint)
-
-
 def _without_interpreter(path: str) -> str | None:
     """Return why the kernel finds no interpreter for the program at `path`: it reports that no such file exists."""
     interpreter = _interpreter_of(path)
@@ -131,12 +115,6 @@ def _without_interpreter(path: str) -> str | None:
     if interpreter.endswith("\r"):
         return "its lines end as those of Windows do (CR LF)"
     return f"the interpreter in its first line, {interpreter}, {absence(interpreter)}"
-
-
-def _python_of(path: str) -> str:
-    """Return the Python interpreter in the first line of the program at `path`, or ""."""
-    python = _interpreter_of(path)
-    return python if os.path.basename(python).startswith("python") else ""
 
 
 def _interpreter_of(path: str) -> str:

@@ -20,8 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pylaunch import protocol
-from pylaunch.agent.shared import cgroups, gpus, leases, processes, run_processes
-from pylaunch.agent.shared.essentials import cuda_needed
+from pylaunch.agent.shared import cgroups, essentials, leases, processes, run_processes
 from pylaunch.agent.shared.text import stat_of, text_or_none
 from pylaunch.base.layout import RUN_ID, NodeRoot
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
@@ -213,7 +212,7 @@ class GpuCheck:
         self.models = "; ".join(sorted({each["model"] for each in found["cards"] if each.get("model")}))
         yield from judged(found, self._task.host)
         if not COMPATIBILITY.search(self._task.env.get("LD_LIBRARY_PATH", "")) and self._task.container is None:
-            yield from older_driver(found["cuda"], cuda_needed(self._task.python))
+            yield from older_driver(found["cuda"], essentials.cuda_needed(self._task.python))
 
     def _read(self) -> tuple[list[bytes], bool]:
         """Return the lines of the child, and whether it has ended. Ends a child that is silent for ANSWER_S."""
@@ -295,7 +294,7 @@ def _of_card(card: Mapping[str, Any], host: str) -> Iterator[protocol.Reason]:
 
 def _by_bus() -> Iterator[protocol.Reason]:
     """Yield the reason on a node without NVIDIA's driver; none on one without its GPUs."""
-    if on_bus := len(gpus.pci_devices(gpus.PCI_DEVICES)["gpus"]):
+    if on_bus := len(essentials.pci_devices(essentials.PCI_DEVICES)["gpus"]):
         text = f"no NVIDIA GPU can be used: {on_bus} on the PCI bus, and the driver is not loaded"
         yield protocol.Reason(
             "gpu-silent", text, f"on the node: sudo modprobe nvidia; sudo dmesg | tail; {INSIST}gpu.software"

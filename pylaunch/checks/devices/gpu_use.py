@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
-from pylaunch.agent.probe.readers.devices import gpu_smoke as gpu_smoke_readers
 from pylaunch.agent.probe.readers.hosts import occupants as occupants_readers
 from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.devices.gpu import wanted_devices
@@ -95,7 +94,7 @@ SLOW = 0.9
 
 
 def _smoke(survey: Survey) -> Iterator[Finding]:
-    answers = {host: found for host, found in survey.measured(gpu_smoke_readers.smoke).items() if found is not None}
+    answers = {host: found for host, found in survey.measured(gpu_readers.smoke).items() if found is not None}
     rates = [each["tflops"] for found in answers.values() for each in found.get("devices", ()) if "tflops" in each]
     for host, found in answers.items():
         if "error" in found:
@@ -115,7 +114,7 @@ def _smoke(survey: Survey) -> Iterator[Finding]:
 def _computing(host: Host, wanted: Wanted) -> Mapping[str, Any]:
     devices = wanted.devices.get(host.name) or host.devices
     python = wanted.pythons.get(host.name, host.rank_python)
-    return gpu_smoke_readers.smoke.ask({"python": python, "devices": list(devices)}) if devices else {}
+    return gpu_readers.smoke.ask({"python": python, "devices": list(devices)}) if devices else {}
 
 
 CHECKS = (

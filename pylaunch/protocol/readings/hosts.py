@@ -124,7 +124,6 @@ class ResourceLimit(TypedDict):
     """A resource limit; None is unlimited."""
 
     soft: int | None
-    hard: int | None
 
 
 class MemoryReading(TypedDict):
@@ -132,16 +131,14 @@ class MemoryReading(TypedDict):
 
     total: int
     available: int
-    swap: int
     swap_used: int
 
 
 class KernelReading(TypedDict):
-    """The kernel; time since boot in seconds."""
+    """The kernel."""
 
     release: str
     machine: str
-    up_s: float
 
 
 class LogLine(TypedDict):
@@ -186,9 +183,7 @@ class LoginReading(TypedDict):
     uid: int
     gid: int
     groups: list[str]
-    home: str
     home_type: str
-    home_source: str
     umask: str
 
 

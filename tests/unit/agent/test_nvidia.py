@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from pylaunch.agent.probe.readers.devices import gpu
-from pylaunch.agent.shared import essentials, gpus
+from pylaunch.agent.shared import essentials
 
 CASES = Path(__file__).parents[2] / "cases"
 VERSIONS = sorted((CASES / "nvidia_versions").glob("*.yaml"))
@@ -36,4 +36,4 @@ def test_gpus_and_switches_are_distinguished_by_pci_class_and_other_devices_are_
         (tmp_path / address).mkdir()
         (tmp_path / address / "vendor").write_text(f"{vendor}\n")
         (tmp_path / address / "class").write_text(f"{kind}\n")
-    assert gpus.pci_devices(str(tmp_path)) == {"gpus": ["0000:01:00.0"], "switches": ["0000:02:00.0"]}
+    assert essentials.pci_devices(str(tmp_path)) == {"gpus": ["0000:01:00.0"], "switches": ["0000:02:00.0"]}

@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 def limit(**soft: int | None) -> dict[str, Any]:
     values = {"open_files": 1024, "locked_memory": 8 * MIB, "stack": 8 * MIB, "processes": 90000, **soft}
-    return {"host.limits": {name.replace("_", " "): {"soft": each, "hard": each} for name, each in values.items()}}
+    return {"host.limits": {name.replace("_", " "): {"soft": each} for name, each in values.items()}}
 
 
 HEALTHY = {

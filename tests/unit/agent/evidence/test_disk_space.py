@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.evidence.full_disks import disk_type, existing_directory, over_quota
+from pylaunch.agent.evidence.rank_ends import disk_type, existing_directory, over_quota
 from pylaunch.agent.shared import rank_files
 
 MOUNTS = """\

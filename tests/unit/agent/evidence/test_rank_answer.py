@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.rank_answer import (
+from pylaunch.agent.evidence.examination import (
     decoded_answer,
     is_other_rank,
     stacks_of_faulthandler,

@@ -27,8 +27,8 @@ def interpreter(version: str) -> dict[str, Any]:
 
 def identity(**odd: Any) -> dict[str, Any]:
     usual = {
-        "user": "ml", "uid": 1000, "gid": 1000, "groups": ["ml(1000)", "video(44)"], "home": "/home/ml",
-        "home_type": "ext4", "home_source": "/dev/sda1", "umask": "0022",
+        "user": "ml", "uid": 1000, "gid": 1000, "groups": ["ml(1000)", "video(44)"],
+        "home_type": "ext4", "umask": "0022",
     }  # fmt: skip
     return {"login.identity": {**usual, **odd}}
 

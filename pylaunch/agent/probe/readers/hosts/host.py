@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import resource
-import time
 from typing import Any
 
 from pylaunch.agent.probe.registry import reader
@@ -103,8 +102,8 @@ def limits(question: None) -> dict[str, ResourceLimit]:
     """Return the resource limits of a login, which ranks inherit, in bytes and counts; None is unlimited."""
     found: dict[str, ResourceLimit] = {}
     for name, number in LIMITS.items():
-        soft, hard = resource.getrlimit(number)
-        found[name] = {"soft": finite(soft), "hard": finite(hard)}
+        soft = resource.getrlimit(number)[0]
+        found[name] = {"soft": finite(soft)}
     return found
 
 
@@ -116,20 +115,17 @@ def finite(limit: int) -> int | None:
 def memory(question: None) -> MemoryReading:
     """Return physical memory and swap in bytes."""
     found = meminfo()
-    swap = found["SwapTotal"]
     return {
         "total": found["MemTotal"],
         "available": found["MemAvailable"],
-        "swap": swap,
-        "swap_used": swap - found["SwapFree"],
+        "swap_used": found["SwapTotal"] - found["SwapFree"],
     }
 
 
 @reader("host.kernel")
 def kernel(question: None) -> KernelReading:
-    """Return the kernel release and the seconds since boot."""
+    """Return the kernel release and the architecture."""
     return {
         "release": os.uname().release,
         "machine": os.uname().machine,
-        "up_s": time.clock_gettime(time.CLOCK_BOOTTIME),
     }

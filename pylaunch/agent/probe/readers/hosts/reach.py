@@ -44,9 +44,7 @@ def user(question: None) -> LoginReading:
         "uid": uid,
         "gid": os.getgid(),
         "groups": sorted(f"{group_name(number)}({number})" for number in {os.getgid(), *os.getgroups()}),
-        "home": user.pw_dir,
         "home_type": home["type"],
-        "home_source": home["source"],
         "umask": f"{umask:04o}",
     }
 
