@@ -1,16 +1,15 @@
 #!/usr/bin/python
-"""Install pylaunch's agent on a host and run its cleanup."""
+"""Install pylaunch's agent on a host."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: agent
-short_description: Install pylaunch's agent on a host and remove leftovers of dead runs
+short_description: Install pylaunch's agent on a host
 version_added: 0.1.0
 description:
   - Writes the agent to the node root under the hash of its content, so a second run changes nothing.
-  - Ends processes of runs whose agent is dead, identified by their mark, and removes their sockets and the
-    logs of all except the last runs.
+  - Keeps the newest agents, and those that run.
 options:
   archive:
     description: The agent, base64.
@@ -30,14 +29,14 @@ options:
     default: /usr/bin/python3
 attributes:
   check_mode:
-    description: The agent reports what it would remove.
+    description: The agent reports whether it would be installed.
     support: full
 author:
   - The pylaunch authors (!UNKNOWN)
 """
 
 EXAMPLES = r"""
-- name: Install the agent and remove leftovers of dead runs
+- name: Install the agent
   pylaunch.cluster.agent:
     archive: "{{ lookup('ansible.builtin.file', 'agent.b64') }}"
     version: 0123456789abcdef
@@ -49,20 +48,9 @@ agent:
   description: Path of the agent.
   type: str
   returned: success
-removed:
-  description: Leftovers of dead runs that were removed, one phrase each.
-  type: list
-  elements: str
-  returned: success
-left:
-  description: Processes of dead runs that survived SIGKILL.
-  type: list
-  elements: str
-  returned: success
-runs:
-  description: Runs that are live on this host.
-  type: list
-  elements: str
+version:
+  description: Version of the agent, by its content.
+  type: str
   returned: success
 """
 

@@ -132,21 +132,15 @@ def _runs(root: NodeRoot) -> list[dict[str, object]]:
 
 
 def _node(root: NodeRoot, *, dry_run: bool) -> dict[str, object]:
+    """Install the agent, and remove old archives. What dead runs left is removed by a start and by `clean`."""
     installed = install(root, dry_run=dry_run)
-    cleaned = clean.clean(root, dry_run=dry_run)
-    removed = cleaned.removed + ([] if dry_run else clean.prune_archives(root, version()))
+    removed = [] if dry_run else clean.prune_archives(root, version())
     return {
         "version": version(),
         "protocol": protocol.PROTOCOL,
-        "python": sys.version.split()[0],
-        "host": os.uname().nodename,
-        "uid": os.getuid(),
         "root": root.path,
-        "runs": [directory.run for directory in root.all_runs() if run_processes.is_live(directory)],
         "changed": installed or bool(removed),
         "agent": root.archive(version()),
-        "removed": removed,
-        "left": cleaned.left,
     }
 
 
