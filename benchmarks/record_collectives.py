@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from pylaunch.agent.evidence.rank_answer import decoded_answer
+from pylaunch.agent.evidence.examination import decoded_answer
 from pylaunch.agent.in_rank.answers import Places, rows
 from pylaunch.protocol.examination import Collective, RankView
 

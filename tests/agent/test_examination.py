@@ -167,6 +167,17 @@ def test_the_sitecustomize_of_the_user_runs_as_before(node: Node, tmp_path: Path
     assert views(controller)[0].source == "helper"
 
 
+LAUNCHER = "import subprocess, sys\nsubprocess.call([sys.executable, 'train.py'])\n"
+
+
+def test_a_launcher_in_a_rank_leaves_the_answers_to_what_it_starts(node: Node, tmp_path: Path) -> None:
+    program(tmp_path, f"import time\ndef train(): time.sleep(600)\n{UP}train()")
+    controller = node.up(task(tmp_path, program(tmp_path, LAUNCHER, "torchrun")))
+    view = views(controller)[0]
+    assert (view.source, stack(view)) == ("helper", ["train", "<module>"])
+    assert view.pid != controller.pid(0)
+
+
 TAKES_SOCKET = """
 import os, socket
 path = os.environ["PYLAUNCH_RANK_SOCKET"]

@@ -2,7 +2,7 @@
 
 The directory of this file leads PYTHONPATH of a rank. It leaves `sys.path` here, so that the script's own sitecustomize
 runs as if this one did not exist. A thread starts only if PYLAUNCH_RANK_SOCKET names the socket of the rank, in
-the first of its Python processes.
+the first of its Python processes that is no launcher.
 """
 
 import os
@@ -10,6 +10,8 @@ import sys
 import time
 
 VARIABLE = "PYLAUNCH_RANK_SOCKET"
+LAUNCHERS = {b"pylaunch.runtime.ray_node", b"torch.distributed.run", b"torchrun", b"accelerate", b"deepspeed"}
+"""Modules and programs that leave the answers to the process that they start."""
 
 
 def run_next() -> None:
@@ -35,9 +37,9 @@ def load(name: str) -> dict:  # type: ignore[type-arg]  # this file runs on Pyth
 def serve() -> None:
     """Answer questions at the socket of this rank, unless another process of it does."""
     path = os.environ.get(VARIABLE)
-    if path is None:
-        return
     try:
+        if path is None or is_launcher():
+            return
         serve_at(path, path[: -len("sock")] + "stacks")
     except (ImportError, OSError, AttributeError, ValueError, RuntimeError):
         return  # The script must not notice: its node reports the rank without stacks.
@@ -59,6 +61,13 @@ def serve_at(path: str, dumps: str) -> None:
     except BaseException:
         os.close(stacks)
         raise
+
+
+def is_launcher() -> bool:
+    """Return whether this process only starts the one that trains."""
+    with open("/proc/self/cmdline", "rb") as source:
+        words = source.read(4096).split(b"\0")[1:4]
+    return not LAUNCHERS.isdisjoint(word.rpartition(b"/")[2] for word in words)
 
 
 if __name__ == "sitecustomize":
