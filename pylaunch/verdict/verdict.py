@@ -15,7 +15,7 @@ as the cause. Where nothing else is known, nobody is named. In this order:
 8. a launcher, where no rank failed.
 
 Facts of the hosts (`host_causes`) add causes, and precede the observations of 6 and 7 where they are likely.
-Certainty only falls when evidence is missing: a cause is certain or likely only if the fate of every rank is known.
+Confidence only falls when evidence is missing: it is low unless the fate of every rank is known.
 """
 
 import re
@@ -23,7 +23,8 @@ from collections.abc import Iterator, Mapping
 from signal import Signals
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named, RejectedCause
+from pylaunch.model.diagnosis.cause import FailureCause, Named, RejectedCause
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.slurm_job import ended_job
 from pylaunch.protocol.examination import STOPPED_STATES
@@ -42,8 +43,8 @@ STATES = {
     "D": "waiting for a disk, a network file system or a driver (state D)",
     "Z": "a zombie",
 }
-RANKED = tuple(Certainty)
-_CREDIBLE = (Certainty.CERTAIN, Certainty.LIKELY)
+RANKED = tuple(Confidence)
+_CREDIBLE = (Confidence.HIGH, Confidence.MEDIUM)
 _PASSED_ON = re.compile(r"rank (\d{1,9}) (?:ended with exit code|was killed by) ")
 """Failure of a rank in the words of an agent (`agent/run/worker_group.py`)."""
 
@@ -81,7 +82,7 @@ def judge(evidence: Evidence) -> Verdict | None:
     causes = [_capped(each, evidence) for each in (*observed_causes, *found)]
     ranked = sorted(causes, key=lambda each: RANKED.index(each.confidence))
     rejected += _rejected_ends(failed, ranked[0] if ranked else None)
-    if not ranked or (observed.cause is None and ranked[0].confidence is Certainty.POSSIBLE):
+    if not ranked or (observed.cause is None and ranked[0].confidence is Confidence.LOW):
         return Verdict(observed.reason, None, observed.shown, tuple(ranked), tuple(rejected))
     top = ranked[0]
     if observed.cause is not None and top.kind == observed.cause.kind and top.reason == observed.cause.reason:
@@ -104,7 +105,7 @@ def judge_lost(evidence: Evidence) -> Verdict:
     if {*evidence.lost} != {host} or rank not in evidence.ranks[host]:  # It may be a victim of another lost node.
         return Verdict(observed.reason, found.named, None, (found,))
     text = f"{failure.replace(f'rank {rank}', f'rank {rank} on {host}', 1)}, as its agent reported to the other nodes"
-    cause = _capped(FailureCause("rank-failed", text, Certainty.LIKELY, Named(host, rank)), evidence)
+    cause = _capped(FailureCause("rank-failed", text, Confidence.MEDIUM, Named(host, rank)), evidence)
     return Verdict(f"{text}; later: {observed.reason}", cause.named, None, (advised(cause),))
 
 
@@ -125,23 +126,23 @@ def _observed(evidence: Evidence, failed: list[RankEnd]) -> _Observation:
     if own and (first is None or own[0].time <= first.time + SAME_MOMENT_S):
         return _of_first(evidence, own)
     if killed := [end for end in own if _is_killed(end)]:
-        return _of_end(evidence, killed[0], Certainty.LIKELY)
+        return _of_end(evidence, killed[0], Confidence.MEDIUM)
     if evidence.lost:
         return _of_lost(evidence)
     if first is None:
-        return _of_end(evidence, failed[0], Certainty.LIKELY)
+        return _of_end(evidence, failed[0], Confidence.MEDIUM)
     return (
         _stopped(evidence, first)
         or _left(evidence, first)
         or _disagreement(evidence, victims)
-        or (_of_end(evidence, own[0], Certainty.POSSIBLE) if own else None)
+        or (_of_end(evidence, own[0], Confidence.LOW) if own else None)
         or _alone(evidence, first)
         or _Observation(f"no rank is named: {_symptom_of(first)}", first, None)
     )
 
 
 def _capped(each: FailureCause, evidence: Evidence) -> FailureCause:
-    return each if evidence.is_complete else replace(each, confidence=Certainty.POSSIBLE)
+    return each if evidence.is_complete else replace(each, confidence=Confidence.LOW)
 
 
 def _is_killed(end: RankEnd) -> bool:
@@ -160,7 +161,7 @@ def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
         texts = "; ".join(f"{each.who} {described(each)}" for each in rivals[:4])
         text = f"{len(rivals)} ranks failed at the same moment, within the uncertainty of the clocks: {texts}"
         lines = [line for each in rivals for line in lines_about(evidence, each)]
-        found = FailureCause("rank-failed", text, Certainty.POSSIBLE, None, tuple(lines[:6]))
+        found = FailureCause("rank-failed", text, Confidence.LOW, None, tuple(lines[:6]))
         return _Observation(text, end, advised(found))
     alike = [each for each in own if _form(each) == _form(end)]
     if len(alike) > 1:
@@ -170,11 +171,11 @@ def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
         text = (
             f"{end.who} failed first: {described(end)}; nothing in this error is about one rank, and {others} stopped"
         )
-        found = FailureCause(kind_of(end), text, Certainty.LIKELY, None, tuple(lines_about(evidence, end)))
+        found = FailureCause(kind_of(end), text, Confidence.MEDIUM, None, tuple(lines_about(evidence, end)))
         return _Observation(text, end, advised(found))
     is_own_choice = bool(end.error) and end.exit_code not in (None, 1)  # An exception that nobody catches gives 1.
     is_sure = len(rivals) == 1 and best < _DOUBTFUL and not is_own_choice
-    return _of_end(evidence, end, Certainty.CERTAIN if is_sure else Certainty.LIKELY)
+    return _of_end(evidence, end, Confidence.HIGH if is_sure else Confidence.MEDIUM)
 
 
 def _unseen(evidence: Evidence, first: RankEnd) -> int:
@@ -209,9 +210,9 @@ def _of_alike(evidence: Evidence, ends: list[RankEnd]) -> _Observation:
     texts = {described(replace(end, step=None)) for end in ends}
     as_one = f" (of {first.who})" if len(texts) > 1 else ""
     text = f"{who} failed alike: {described(same_step)}{as_one}"
-    confidence = Certainty.CERTAIN if len(ends) == count else Certainty.LIKELY
+    confidence = Confidence.HIGH if len(ends) == count else Confidence.MEDIUM
     if _weight(first) == _DOUBTFUL:
-        confidence = Certainty.POSSIBLE if _of_hosts(evidence, first) else Certainty.LIKELY
+        confidence = Confidence.LOW if _of_hosts(evidence, first) else Confidence.MEDIUM
     lines = [line for end in ends for line in lines_about(evidence, end)]
     found = FailureCause(kind_of(first), text, confidence, None, (*lines[:6], *_others(evidence, None)))
     return _Observation(text, first, advised(found))
@@ -231,12 +232,12 @@ def _weight(end: RankEnd) -> int:
     return _DOUBTFUL if sounds_like_a_victim(end) else 2
 
 
-def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observation:
+def _of_end(evidence: Evidence, end: RankEnd, confidence: Confidence) -> _Observation:
     reason = f"{end.who} {described(end)}"
     if end.signal in SIGNALS_TO_ALL and end.host == evidence.signalled:
         text = f"{evidence.stopping}; {reason}"
         found = FailureCause(
-            "signalled", text, Certainty.LIKELY, Named(end.host, None), tuple(lines_about(evidence, end))
+            "signalled", text, Confidence.MEDIUM, Named(end.host, None), tuple(lines_about(evidence, end))
         )
         return _Observation(text, end, advised(found))
     kind = "launcher-failed" if end.rank is None else kind_of(end)
@@ -245,9 +246,9 @@ def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observa
         is_broken = any(each.kind == "gpu" and each.named == Named(end.host, None) for each in of_hosts)
         kind = "gpu" if is_broken else kind
     if _weight(end) == _DOUBTFUL and any(each.named is None or each.named.host != end.host for each in of_hosts):
-        confidence = Certainty.POSSIBLE
-    if end.out_of_memory is not None and not end.out_of_memory.certain and confidence is Certainty.CERTAIN:
-        confidence = Certainty.LIKELY
+        confidence = Confidence.LOW
+    if end.out_of_memory is not None and not end.out_of_memory.certain and confidence is Confidence.HIGH:
+        confidence = Confidence.MEDIUM
     lines = (*lines_about(evidence, end), *_others(evidence, end.rank))
     return _Observation(reason, end, advised(FailureCause(kind, reason, confidence, Named(end.host, end.rank), lines)))
 
@@ -289,13 +290,13 @@ def _of_lost(evidence: Evidence) -> _Observation:
     why = evidence.lost[hosts[0]]
     if all(ended_job(each) for each in evidence.lost.values()):
         # All nodes of the job are victims of whoever ended it.
-        found = FailureCause("job-ended", why, Certainty.CERTAIN, None)
+        found = FailureCause("job-ended", why, Confidence.HIGH, None)
         return _Observation(why, None, advised(found, hosts, job=ended_job(why)))
     silent = [each for each in hosts if each not in evidence.answering]
     if not silent:
         reason = _answering({each: evidence.lost[each] for each in hosts})
         is_restart = evidence.restarted.issuperset(hosts)
-        kind, certainty = ("node-restarted", Certainty.CERTAIN) if is_restart else ("agent-lost", Certainty.LIKELY)
+        kind, certainty = ("node-restarted", Confidence.HIGH) if is_restart else ("agent-lost", Confidence.MEDIUM)
         found = advised(FailureCause(kind, reason, certainty, only(hosts)), hosts)
         if all("is stopped (SIGSTOP)" in each for each in evidence.lost.values()):
             stopped = advised(replace(found, kind="rank-stopped"), hosts)
@@ -308,7 +309,7 @@ def _of_lost(evidence: Evidence) -> _Observation:
     witnesses = {each.host: str(each) for each in reversed(unanswered) if each.peer in evidence.lost}
     lines = sorted(witnesses.values())
     lines += [lost_contact([each], evidence.lost[each], answer=True) for each in hosts if each in evidence.answering]
-    confidence = Certainty.CERTAIN if witnesses and len(hosts) == 1 else Certainty.LIKELY
+    confidence = Confidence.HIGH if witnesses and len(hosts) == 1 else Confidence.MEDIUM
     found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
     found = advised(found, silent)
     if is_signalled:
@@ -347,12 +348,12 @@ def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
         return _judged(
             evidence,
             first,
-            FailureCause("rank-stopped", f"{text}{_after(state)}", Certainty.CERTAIN, Named(host, state.rank)),
+            FailureCause("rank-stopped", f"{text}{_after(state)}", Confidence.HIGH, Named(host, state.rank)),
         )
     who = fold_ranks([state.rank for _, state in found])
     hosts = fold({host for host, _ in found})
     text = f"ranks {who} on {hosts} are stopped (SIGSTOP or a debugger)"
-    return _judged(evidence, first, FailureCause("rank-stopped", text, Certainty.LIKELY))
+    return _judged(evidence, first, FailureCause("rank-stopped", text, Confidence.MEDIUM))
 
 
 def _left(evidence: Evidence, first: RankEnd) -> _Observation | None:
@@ -362,17 +363,18 @@ def _left(evidence: Evidence, first: RankEnd) -> _Observation | None:
     if not gone:
         return None
     if raised := [end for end in gone if end.error]:
-        return _of_end(evidence, raised[0], Certainty.LIKELY if len(raised) == 1 else Certainty.POSSIBLE)
+        return _of_end(evidence, raised[0], Confidence.MEDIUM if len(raised) == 1 else Confidence.LOW)
     before_s = max(0.0, first.time - gone[-1].time)
     when = f"{seconds(before_s)} before {_symptom_of(first)}"
     if len(gone) == 1:
         end = gone[0]
         after = "" if end.step is None else f" after step {end.step}"
         text = f"{end.who} exited with code 0{after}, {when}"
-        return _judged(evidence, first, FailureCause("exited-early", text, Certainty.LIKELY, Named(end.host, end.rank)))
+        named = Named(end.host, end.rank)
+        return _judged(evidence, first, FailureCause("exited-early", text, Confidence.MEDIUM, named))
     who = fold_ranks([end.rank for end in gone if end.rank is not None])
     text = f"ranks {who} exited with code 0, the last {when}"
-    return _judged(evidence, first, FailureCause("exited-early", text, Certainty.POSSIBLE))
+    return _judged(evidence, first, FailureCause("exited-early", text, Confidence.LOW))
 
 
 def _disagreement(evidence: Evidence, victims: list[RankEnd]) -> _Observation | None:
@@ -384,7 +386,7 @@ def _disagreement(evidence: Evidence, victims: list[RankEnd]) -> _Observation | 
     if first is None:
         return None
     text = "ranks called different collectives, or the same one with different sizes"
-    return _judged(evidence, first, FailureCause("ranks-disagree", text, Certainty.LIKELY))
+    return _judged(evidence, first, FailureCause("ranks-disagree", text, Confidence.MEDIUM))
 
 
 def _alone(evidence: Evidence, first: RankEnd) -> _Observation | None:
@@ -405,9 +407,9 @@ def _alone(evidence: Evidence, first: RankEnd) -> _Observation | None:
     parts += [f"at step {state.step}"] if state.step is not None else []
     text = f"rank {state.rank} on {host} alone had not ended ({', '.join(parts)})"
     if state.error:
-        found = FailureCause("rank-failed", f"{text}: {state.error}", Certainty.LIKELY, Named(host, state.rank))
+        found = FailureCause("rank-failed", f"{text}: {state.error}", Confidence.MEDIUM, Named(host, state.rank))
         return _judged(evidence, first, found)
-    return _judged(evidence, first, FailureCause("rank-silent", text, Certainty.POSSIBLE, Named(host, state.rank)))
+    return _judged(evidence, first, FailureCause("rank-silent", text, Confidence.LOW, Named(host, state.rank)))
 
 
 def _after(state: RankState) -> str:

@@ -68,7 +68,7 @@ def test_a_port_that_is_blocked_during_a_run_is_reported_as_a_path_and_nobody_is
     outcome = json.loads(lab.pylaunch("status", blocked, "--json", timeout_s=60).stdout)["outcome"]
     assert outcome["named"] is None
     (first, *_) = outcome["causes"]
-    assert (first["kind"], first["confidence"], first["host"]) == ("path-blocked", "likely", None)
+    assert (first["kind"], first["confidence"], first["host"]) == ("path-blocked", "medium", None)
     assert any("not acknowledged" in line for line in first["evidence"])
     must_be_clean(lab)
 

@@ -79,4 +79,4 @@ def test_a_rank_that_takes_more_than_there_is_ended_out_of_memory_with_the_limit
     assert "rank 1 on n2 was killed by SIGKILL: out of memory (limit of the cgroup: 256 MiB)" in start.stderr
     shown = json.loads(cluster.run("status", *cluster.outcomes(), "--json").stdout)["outcome"]
     (first, *_) = shown["causes"]
-    assert (first["kind"], first["confidence"], first["host"], first["rank"]) == ("out-of-memory", "certain", "n2", 1)
+    assert (first["kind"], first["confidence"], first["host"], first["rank"]) == ("out-of-memory", "high", "n2", 1)

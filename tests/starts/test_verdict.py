@@ -39,9 +39,9 @@ def explained(cluster: DirectoryCluster, until: str, case: str, deviation: str) 
     ("until", "case", "deviation", "reported", "named", "cause"),
     [
         (STOPS, "gloo-recv-timeout", "kill -STOP $$", "rank 1 on n2 is stopped (state T: SIGSTOP", 1,
-         "rank-stopped certain"),
+         "rank-stopped high"),
         (LEAVES, "gloo-peer-exited", "exit 0", "rank 1 on n2 exited with code 0, ", 1,
-         "exited-early likely"),
+         "exited-early medium"),
         (AT_ONCE, "gloo-peer-killed", LATER, "no rank is named: rank ", None,
          ""),
     ],
@@ -67,7 +67,7 @@ def test_the_rank_that_deviates_is_named_and_its_victims_are_not(
     if cause:
         assert causes[0] == cause
     else:  # A check may have warned about this machine.
-        assert all(each.endswith(" possible") for each in causes)
+        assert all(each.endswith(" low") for each in causes)
     victims = [each for each in shown["rejected"] if each["why"] == "the effect of another failure on this rank"]
     assert len(victims) == 2
 

@@ -7,7 +7,8 @@ from pylaunch.features.explain.judgement.first_error import FirstError
 from pylaunch.features.explain.judgement.ranker import Suggestion
 from pylaunch.features.explain.judgement.verdict import LogVerdict
 from pylaunch.features.explain.work import LogExplanation
-from pylaunch.model.diagnosis.cause import Certainty, Named
+from pylaunch.model.diagnosis.cause import Named
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.store.content import signatures
@@ -39,15 +40,10 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
     elif explained.record is not None:
         console.data(f"run {explained.record.plan.run} is not known to have ended; its logs so far:")
     _show_first(explained)
-    causes_too = verdict.causes[1:] if verdict.first_error is None else verdict.causes
-    others = [each for each in causes_too if verbose or each.cause.id not in ABSTAINING]
-    for other in others:
-        if verbose:
+    if verbose:
+        for other in verdict.causes[1:] if verdict.first_error is None else verdict.causes:
             console.data(f"also: {_headline(other)}")
             _show_evidence(other.evidence[:2])
-    if others and not verbose:
-        console.data(f"also found: {', '.join(each.cause.identifier for each in others[:5])} (--verbose)")
-    if verbose:
         for each in verdict.rejected:
             console.data(f"rejected: {each.cause}: {each.why}")
             _show_evidence((each.evidence,))
@@ -74,6 +70,9 @@ def _show_first(explained: LogExplanation) -> None:
         is_recorded = _is_recorded(explained.record, first)
         is_other = _is_of_another_error(explained.record, first)
         _show_cause(first, abstains=verdict.abstains, is_recorded=is_recorded and not is_other)
+        if (rejected := verdict.next) is not None and first.is_sole and not verdict.abstains:
+            cause, at = signatures().causes[rejected.cause], rejected.evidence
+            console.data(f"  not {cause.identifier} ({at.file}:{at.line}): {rejected.why}")
         _show_suggestions(verdict.suggestions)
 
 
@@ -159,7 +158,9 @@ def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
     if recorded is None:
         return
     for each in recorded.causes if verbose else recorded.causes[:1]:
-        console.data(f"{each.confidence.value} by the record of all nodes: {each.identifier}: {each.reason}")
+        console.data(
+            f"by the record of all nodes, {each.confidence.value} confidence: {each.identifier}: {each.reason}"
+        )
         for line in each.evidence:
             console.data(f"  {line}")
     if verbose:
@@ -170,7 +171,7 @@ def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
 def _is_recorded(record: RunRecord | None, cause: LogCause) -> bool:
     """Return True if `cause` is the text of a failure that the record names, with the confidence of all nodes."""
     recorded = None if record is None else record.outcome
-    if recorded is None or not recorded.causes or recorded.causes[0].confidence is Certainty.POSSIBLE:
+    if recorded is None or not recorded.causes or recorded.causes[0].confidence is Confidence.LOW:
         return False
     first = recorded.causes[0]
     is_alike = first.named is None and first.identifier == cause.cause.identifier

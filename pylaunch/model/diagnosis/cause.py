@@ -1,8 +1,7 @@
 """Causes of a failure, ranked, with the evidence for each."""
 
-from enum import Enum
-
 from pylaunch.base.dataclass import dataclass
+from pylaunch.model.diagnosis.confidence import Confidence
 
 
 @dataclass(frozen=True)
@@ -11,17 +10,6 @@ class Named:
 
     host: str
     rank: int | None
-
-
-class Certainty(Enum):
-    """Certainty of a cause, highest first."""
-
-    CERTAIN = "certain"
-    """The evidence allows no other cause."""
-
-    LIKELY = "likely"
-    POSSIBLE = "possible"
-    """It fits the evidence, and so may others."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +22,7 @@ class FailureCause:
     reason: str
     """One line."""
 
-    confidence: Certainty
+    confidence: Confidence
     named: Named | None = None
     """Rank or node at fault; None if the evidence names nobody."""
 
@@ -42,7 +30,7 @@ class FailureCause:
     """Lines that support it."""
 
     question: str = ""
-    """Question whose answer would confirm or refute it; "" for a certain cause."""
+    """Question whose answer would confirm or refute it; "" for one of high confidence."""
 
     hint: str = ""
     """Command to type next."""

@@ -385,12 +385,12 @@ def show_causes(outcome: Outcome, *, verbose: bool = False) -> None:
     if outcome.causes:
         top, *others = outcome.causes
         if top.reason not in outcome.reason:
-            console.say(f"{top.confidence.value}: {top.reason}")
+            console.say(f"{top.confidence.value} confidence: {top.reason}")
         if top.evidence:
-            console.say(f"evidence ({top.confidence.value}: {top.identifier}):")
+            console.say(f"evidence ({top.confidence.value} confidence: {top.identifier}):")
         console.quote(top.evidence)
         for other in others if verbose else others[:MOST_OTHERS]:
-            console.say(f"also {other.confidence.value}: {other.reason}")
+            console.say(f"also, {other.confidence.value} confidence: {other.reason}")
             console.quote(other.evidence if verbose else other.evidence[:1])
         if top.question:
             console.say(f"to be sure: {top.question}")

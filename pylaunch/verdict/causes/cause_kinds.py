@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.model.diagnosis.cause import Certainty, FailureCause
+from pylaunch.model.diagnosis.cause import FailureCause
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import fold
 
 
@@ -96,7 +97,7 @@ def advised(cause: FailureCause, hosts: Iterable[str] = (), device: str = "", jo
     known, at = KINDS[cause.kind], sorted(set(hosts) or ({cause.named.host} if cause.named is not None else ()))
     rank = None if cause.named is None else cause.named.rank
     words = {"host": fold(at) if at else "the host", "rank": rank, "device": device, "job": job}
-    is_sure = cause.confidence is Certainty.CERTAIN
+    is_sure = cause.confidence is Confidence.HIGH
     has_all = ("{host}" not in known.hint or at) and ("{device}" not in known.hint or device)
     return replace(
         cause,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pylaunch.base import kernel_log
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named, RejectedCause
+from pylaunch.model.diagnosis.cause import FailureCause, Named, RejectedCause
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.model.hostset import fold
@@ -116,7 +116,7 @@ def _gpus(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
             yield RejectedCause(name, "a consequence of an error of the program, or of another Xid")
         else:
             others.append(each)
-    for group, confidence in ((broken, Certainty.LIKELY), (others, Certainty.POSSIBLE)):
+    for group, confidence in ((broken, Confidence.MEDIUM), (others, Confidence.LOW)):
         if group:
             hosts = {each.host for each in group}
             what = shown_gpu_error(group[0].message)
@@ -133,10 +133,10 @@ def _links(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
         return
     hosts = {each.host for each in found}
     ends = {end for each in unanswered_connections(evidence.hosts) for end in (each.host, each.peer)}
-    confidence = Certainty.LIKELY if ends & hosts else Certainty.POSSIBLE
+    confidence = Confidence.MEDIUM if ends & hosts else Confidence.LOW
     devices = sorted({each.message.device for each in found})
     text = f"network link down on {fold(hosts)} ({', '.join(devices[:3])})"
-    named = only(hosts) if confidence is Certainty.LIKELY else None
+    named = only(hosts) if confidence is Confidence.MEDIUM else None
     yield advised(FailureCause("link", text, confidence, named, _lines(found)), hosts, devices[0])
 
 
@@ -146,7 +146,7 @@ def _paths(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:
     if found is not None:
         named = Named(found.cut_off, None) if found.cut_off else None
         text = f"{found.text}: a firewall or a route" if found.is_one_pair else found.text
-        yield advised(FailureCause("path-blocked", text, Certainty.LIKELY, named, found.lines[:MOST_LINES]))
+        yield advised(FailureCause("path-blocked", text, Confidence.MEDIUM, named, found.lines[:MOST_LINES]))
 
 
 def _readers(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:
@@ -160,7 +160,7 @@ def _readers(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:
                 found.setdefault(peer, []).append(line)
     for peer, lines in sorted(found.items()):
         text = f"a rank on {peer} no longer reads from its connections"
-        yield advised(FailureCause("not-reading", text, Certainty.POSSIBLE, None, tuple(sorted(lines)[:MOST_LINES])))
+        yield advised(FailureCause("not-reading", text, Confidence.LOW, None, tuple(sorted(lines)[:MOST_LINES])))
 
 
 def _storage(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
@@ -176,7 +176,7 @@ def _storage(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
         return
     hosts = {each.host for each in found}
     stuck = [(host, rank) for host in sorted(waiting.keys() & hosts) for rank in waiting[host]]
-    confidence = Certainty.LIKELY if stuck else Certainty.POSSIBLE
+    confidence = Confidence.MEDIUM if stuck else Confidence.LOW
     text = f"storage fails on {fold(hosts)}: {found[0].message.text}"
     named = only(hosts) if stuck else None
     if len(hosts) == 1 and len(stuck) == 1:
@@ -198,7 +198,7 @@ def _views(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
     found = [each for each in found if each.confidence is not Confidence.LOW and seen.issuperset(each.ranks)]
     for each in found[:MOST_DISAGREEMENTS]:
         lines = each.evidence[:MOST_LINES]
-        yield advised(FailureCause("ranks-disagree", each.text, Certainty.POSSIBLE, None, lines), each.hosts)
+        yield advised(FailureCause("ranks-disagree", each.text, Confidence.LOW, None, lines), each.hosts)
 
 
 def _clocks(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:
@@ -206,13 +206,13 @@ def _clocks(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:
     if steps:
         texts = [f"{host}: {'forward' if step > 0 else 'back'} {seconds(abs(step))}" for host, step in steps.items()]
         text = f"the clock of {fold(steps)} was set during the run ({'; '.join(sorted(texts))})"
-        yield advised(FailureCause("clock-step", text, Certainty.POSSIBLE), steps)
+        yield advised(FailureCause("clock-step", text, Confidence.LOW), steps)
 
 
 def _versions(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:
     if differences := evidence.differences:
         text = f"nodes differed at the start: {differences[0]}"
-        yield advised(FailureCause("versions-differ", text, Certainty.POSSIBLE, None, differences[:MOST_LINES]))
+        yield advised(FailureCause("versions-differ", text, Confidence.LOW, None, differences[:MOST_LINES]))
 
 
 def lines_about(evidence: Evidence, end: RankEnd) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from pylaunch.features.explain.judgement.verdict import LogVerdict
 from pylaunch.features.explain.view import as_data, show
 from pylaunch.features.explain.work import LogExplanation
-from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named
+from pylaunch.model.diagnosis.cause import FailureCause, Named
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind, RunRecord
@@ -53,16 +53,16 @@ def test_a_run_that_was_stopped_in_a_hang_shows_the_hang(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("recorded", "named", "ranks", "is_one"),
     [
-        (Certainty.CERTAIN, Named("n2", 1), (1,), True),
-        (Certainty.LIKELY, None, (), True),
-        (Certainty.CERTAIN, Named("n2", 1), (0,), False),
-        (Certainty.POSSIBLE, Named("n2", 1), (1,), False),
+        (Confidence.HIGH, Named("n2", 1), (1,), True),
+        (Confidence.MEDIUM, None, (), True),
+        (Confidence.HIGH, Named("n2", 1), (0,), False),
+        (Confidence.LOW, Named("n2", 1), (1,), False),
     ],
     ids=["the rank of the record", "alike on all ranks", "another rank", "a record that is not sure"],
 )
 def test_one_failure_has_one_confidence_that_of_its_record(
     capsys: pytest.CaptureFixture[str],
-    recorded: Certainty,
+    recorded: Confidence,
     named: Named | None,
     ranks: tuple[int, ...],
     *,
@@ -75,7 +75,7 @@ def test_one_failure_has_one_confidence_that_of_its_record(
     record = RunRecord(PLAN, "v", 1.0, (), outcome)
     show(LogExplanation(LogVerdict((found,), (), failed=True), 1, 0, 0, (), record), verbose=False)
     lines = capsys.readouterr().out.splitlines()
-    assert f"{recorded.value} by the record of all nodes: rank-failed/program-error: ValueError: x" in lines
+    assert f"by the record of all nodes, {recorded.value} confidence: rank-failed/program-error: ValueError: x" in lines
     assert ("its text: rank-failed/program-error: ValueError: x" in lines) is is_one
     assert ("rank-failed/program-error: ValueError: x (medium confidence)" in lines) is not is_one
 
@@ -110,3 +110,17 @@ def test_a_cause_of_low_confidence_is_a_possibility(capsys: pytest.CaptureFixtur
     out = capsys.readouterr()
     assert out.out.startswith("possible: rank-failed/shared-cache-race: ")
     assert out.err == f"hint: {signatures().causes['shared-cache-race'].check}\n"
+
+
+def test_a_cause_that_is_named_alone_says_why_the_next_one_is_not_it(capsys: pytest.CaptureFixture[str]) -> None:
+    warned = b"[W socket.cpp:601] [c10d] The client socket has failed to connect to [n1]:29411 (errno: 113 - No route)."
+    log = warned + b"\nstep 1 loss 2\nstep 2 loss 2\nOSError: [Errno 28] No space left on device: '/scratch/1'\n"
+    for text, shown_next in ((log, True), (log.partition(b"\n")[2], False)):
+        show(LogExplanation(verdict_on(text), 1, 4, len(text), ()), verbose=False)
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("storage/storage-full: ")
+        found = [line for line in lines if line.startswith("  not ")]
+        assert (
+            found
+            == ["  not path-blocked/firewall-port (x0.log:1): the run made progress: its start succeeded"] * shown_next
+        )

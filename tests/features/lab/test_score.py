@@ -7,7 +7,8 @@ import pytest
 from lab.drill.catalogue import Drill, Effect, Library, NodeFault, Subject
 from lab.drill.command import totals
 from lab.drill.score import Naming, Observed, score
-from pylaunch.model.diagnosis.cause import Certainty, FailureCause
+from pylaunch.model.diagnosis.cause import FailureCause
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import RankEnd
@@ -25,7 +26,7 @@ def failed(
     reason: str = "rank 1 on n2: loss is NaN", *, kind: str = "rank-failed", named: Named | None = GUILTY
 ) -> Outcome:
     ends = (end(1, "n2", 100.0), end(0, "n1", 100.5, stopped=True))
-    cause = FailureCause(kind, reason, Certainty.CERTAIN, named)
+    cause = FailureCause(kind, reason, Confidence.HIGH, named)
     return Outcome(Status.FAILED, reason, 101.0, ends, {}, named=named, causes=(cause,))
 
 

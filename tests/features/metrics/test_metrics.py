@@ -16,7 +16,8 @@ from pylaunch.features.metrics.command import DASHBOARD, command
 from pylaunch.features.metrics.exposition import RunCollector, served
 from pylaunch.features.metrics.samples import LiveSamples, Sample, class_of_end, ends_of_no_attempt, sample_of
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.diagnosis.cause import Certainty, FailureCause
+from pylaunch.model.diagnosis.cause import FailureCause
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
@@ -30,7 +31,7 @@ NOW = 1_780_000_000.0
 HOSTS = (Host("n1", "10.0.0.1", devices=(0, 1)), Host('n\x1b2"', "10.0.0.2", devices=(0, 1)))
 PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.COMMAND, "/srv"), "7f3a9c01")
 LOAD = Usage(0.5, 4, 8, 100.0, 50.0, 0.9, 20, 80, [StepMark(0, 30, NOW - 1), StepMark(1, 28, NOW - 2)])
-FAILED = Outcome(Status.FAILED, "", NOW, (), {}, causes=(FailureCause("node-lost", "", Certainty.LIKELY),))
+FAILED = Outcome(Status.FAILED, "", NOW, (), {}, causes=(FailureCause("node-lost", "", Confidence.MEDIUM),))
 
 
 def board() -> Board:

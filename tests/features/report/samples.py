@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.diagnosis.cause import Certainty, FailureCause, RejectedCause
+from pylaunch.model.diagnosis.cause import FailureCause, RejectedCause
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run
@@ -70,9 +71,9 @@ def ends(of: RunPlan, cause: int) -> tuple[RankEnd, ...]:
 
 
 CAUSES = (
-    FailureCause("out-of-memory", "the kernel killed rank 149", Certainty.LIKELY, evidence=("oom_kill rose by 1",),
+    FailureCause("out-of-memory", "the kernel killed rank 149", Confidence.MEDIUM, evidence=("oom_kill rose by 1",),
                  question="does it fail at the same step with half the batch?"),
-    FailureCause("storage-stall", "a disk was slow", Certainty.POSSIBLE, evidence=("io full 31 %",)),
+    FailureCause("storage-stall", "a disk was slow", Confidence.LOW, evidence=("io full 31 %",)),
 )  # fmt: skip
 REJECTED = (RejectedCause("rank 3 lost its connection", "it is a victim of rank 149"),)
 
@@ -102,7 +103,7 @@ def hostile() -> RunRecord:
     base = record(of, 1)
     assert base.outcome is not None
     evil = HOSTILE[:400]
-    cause = FailureCause(evil, evil, Certainty.LIKELY, evidence=(evil,), question=evil, hint=evil)
+    cause = FailureCause(evil, evil, Confidence.MEDIUM, evidence=(evil,), question=evil, hint=evil)
     outcome = replace(
         base.outcome, ends=tuple(replace(end, last_lines=tuple(HOSTILE.split("\n"))) for end in base.outcome.ends),
         reason=HOSTILE[:3000], evidence=(HOSTILE[:500],), hint="<b>hint</b>", causes=(cause, cause),

@@ -29,8 +29,8 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     assert found.text["command"] == "train.py --epochs 3"
     assert found.text["started-by"] == "started by alice on laptop"
     assert "oom_kill rose by 1" in found.text["verdict"]
-    assert "likely: out-of-memory; to be sure: does it fail at the same step" in found.text["verdict"]
-    assert re.search(r"possible a disk was slow\s*io full 31 %", found.text["causes"])
+    assert "medium confidence: out-of-memory; to be sure: does it fail at the same step" in found.text["verdict"]
+    assert re.search(r"low confidence a disk was slow\s*io full 31 %", found.text["causes"])
     assert "(it is a victim of rank 149)" in found.text["causes"]
     assert f"pylaunch logs 7f3a9c01 --rank {samples.CAUSE}" in found.text["verdict"]
     assert f"[rank{samples.CAUSE}] step 29" in found.text["last-lines"]

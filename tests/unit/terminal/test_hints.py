@@ -8,7 +8,8 @@ import pytest
 
 from pylaunch.cli.main import VERBS
 from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.model.diagnosis.cause import Certainty, FailureCause
+from pylaunch.model.diagnosis.cause import FailureCause
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
@@ -84,7 +85,7 @@ def test_the_next_step_of_a_run_names_the_inventory_of_its_start_unless_that_is_
 ) -> None:
     cluster = Cluster((Host("n1", "10.0.0.1"),), sources=(str(tmp_path / "cluster.ini"),))
     plan = plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "7f3a")
-    cause = FailureCause("agent-lost", "n1 is lost", Certainty.LIKELY, None, hint="pylaunch check --limit n1")
+    cause = FailureCause("agent-lost", "n1 is lost", Confidence.MEDIUM, None, hint="pylaunch check --limit n1")
     outcome = Outcome(Status.FAILED, "n1 is lost", 9.0, (), {}, causes=(cause,))
     with within_a_command():
         show_outcome(plan, outcome)

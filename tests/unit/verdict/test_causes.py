@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.model.diagnosis.cause import Certainty
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.protocol.node_evidence import HostEvidence
 from pylaunch.store.content import signatures
 from pylaunch.verdict.causes.cause_kinds import KINDS
@@ -18,7 +18,7 @@ from pylaunch.verdict.verdict import Verdict, judge
 from tests.unit.verdict.evidence_sets import RANKS, SETS, EvidenceSet, facts, left, own, states, victim
 
 T = TypeVar("T")
-LEVELS = tuple(Certainty)
+LEVELS = tuple(Confidence)
 CASES = st.sampled_from(SETS)
 
 
@@ -79,7 +79,7 @@ def test_less_evidence_is_never_more_certain(case: EvidenceSet, data: st.DataObj
     before, after = verdict(whole), judge(less)
     if after is not None and after.causes:
         best = LEVELS.index(before.causes[0].confidence) if before.causes else len(LEVELS)
-        assert LEVELS.index(after.causes[0].confidence) >= min(best, LEVELS.index(Certainty.POSSIBLE))
+        assert LEVELS.index(after.causes[0].confidence) >= min(best, LEVELS.index(Confidence.LOW))
 
 
 def _poorer(evidence: Evidence, poor: HostEvidence, **less: Any) -> Evidence:
@@ -128,7 +128,7 @@ def test_an_address_that_two_hosts_claim_accuses_nobody() -> None:
     liar = replace(facts("n3"), addresses=("10.0.0.3", "10.0.0.2"))
     hosts = tuple(liar if each.host == "n3" else each for each in case.evidence.hosts)
     found = verdict(replace(case.evidence, hosts=hosts))
-    assert (found.named, found.causes[0].confidence) == (None, Certainty.POSSIBLE)
+    assert (found.named, found.causes[0].confidence) == (None, Confidence.LOW)
 
 
 @pytest.mark.parametrize("case", [each for each in SETS if each.hosts], ids=lambda case: case.name)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named
+from pylaunch.model.diagnosis.cause import FailureCause, Named
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.model.outcome import Outcome, Status
@@ -63,7 +63,7 @@ def test_a_host_that_lost_its_agent_is_used_again_once_it_is_proven_clean() -> N
 
 
 def test_a_host_that_was_restarted_is_excluded_and_is_no_evidence_against_the_job() -> None:
-    cause = FailureCause("node-restarted", "", Certainty.CERTAIN, Named("n2", None))
+    cause = FailureCause("node-restarted", "", Confidence.HIGH, Named("n2", None))
     rebooted = agent_lost("n2")
     rebooted = replace(rebooted, outcome=replace(rebooted.outcome, causes=(cause,)), ran_s=1.0)
     assert rebooted.unfit == {"n2": "restarted during the run"}

@@ -5,7 +5,7 @@ from signal import SIGHUP, SIGKILL, SIGTERM, Signals
 import pytest
 
 from pylaunch.base.dataclass import replace
-from pylaunch.model.diagnosis.cause import Certainty
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Named
 from pylaunch.protocol.node_evidence import SIGNALLED, RankEnd, RankState
 from pylaunch.verdict.verdict import Evidence, Verdict, judge, judge_lost
@@ -45,7 +45,7 @@ def test_good_ends_and_ends_on_request_are_nobody_s_fault() -> None:
 def test_an_exception_is_certain_only_with_the_exit_code_of_one_that_nobody_catches() -> None:
     ends = (failed(1, 2.0, error="MemoryError: x", code=code) for code in (1, 3))
     found = [verdict(end, n1=(waiting(0),), n3=(waiting(2),)).causes[0].confidence for end in ends]
-    assert found == [Certainty.CERTAIN, Certainty.LIKELY]
+    assert found == [Confidence.HIGH, Confidence.MEDIUM]
 
 
 def test_a_launcher_is_the_cause_only_when_no_rank_failed() -> None:
@@ -185,7 +185,7 @@ def test_the_first_of_failures_that_may_have_awaited_all_ranks_is_not_called_the
         n3=(waiting(2),),
     )
     assert found.reason == f"rank 1 on n2 failed first: exited with code 1: {error}{OTHERS_STOPPED}"
-    assert (found.named, found.causes[0].confidence) == (None, Certainty.LIKELY)
+    assert (found.named, found.causes[0].confidence) == (None, Confidence.MEDIUM)
 
 
 @pytest.mark.parametrize(

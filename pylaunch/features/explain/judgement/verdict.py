@@ -91,6 +91,15 @@ class LogVerdict:
         return self.causes[0] if self.causes else None
 
     @property
+    def next(self) -> RejectedText | None:
+        """The text of another cause that is the next best one, and why it is not the first; None without one."""
+        first = self.first
+        named = (*ABSTAINING, *(() if first is None else (first.cause.id, *(each.id for each in first.also))))
+        ranked = [each.cause.id for each in self.causes]
+        others = [each for each in self.rejected if each.cause not in named]
+        return min(others, key=lambda each: ranked.index(each.cause) if each.cause in ranked else 99, default=None)
+
+    @property
     def abstains(self) -> bool:
         """True if the logs show a failure but not its cause."""
         if self.first is None or self.first.cause.id not in ABSTAINING:
@@ -141,7 +150,10 @@ def _with_suggestions(verdict: LogVerdict, found: Sequence[Suggestion], catalogu
         known = {each.cause.id for each in verdict.causes}
         return replace(verdict, suggestions=tuple(each for each in found if each.cause not in known))
     best, cause = found[0], catalogue.causes[found[0].cause]
-    because = f"the words {', '.join(best.words)} in line {best.evidence.line}"
+    because = (
+        f"the words {', '.join(best.words)} in line {best.evidence.line}: {best.share:.0%} of texts with such words"
+    )
+    because += f", {found[1].cause} {found[1].share:.0%}" if len(found) > 1 else ""
     evidence = (() if error is None else (error.evidence,)) + (best.evidence,)
     if who is not None and is_own:
         evidence = tuple(dict.fromkeys((*who.evidence, *evidence)))[:EVIDENCE_LINES]

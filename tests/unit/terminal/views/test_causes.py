@@ -29,7 +29,7 @@ def test_a_cause_in_a_host_is_the_error_with_its_evidence_and_the_next_command(
 ) -> None:
     lines = shown("one host is cut off", capsys)
     assert lines[0].endswith(": n2 is cut off from n[1,3]; rank 0 on n1 timed out waiting for other ranks")
-    at = lines.index("evidence (likely: path-blocked):")
+    at = lines.index("evidence (medium confidence: path-blocked):")
     assert lines[at + 1] == "  rank 0 on n1: 65536 bytes to n2 port 41000 are not acknowledged after 5 retransmissions"
     assert lines[-1].strip() == "pylaunch check --only network.ports"
     assert not any(line.startswith("rejected:") for line in lines)
@@ -53,4 +53,4 @@ def test_a_cause_that_is_only_possible_is_shown_below_an_error_that_names_nobody
 ) -> None:
     lines = shown("versions differ", capsys)
     assert lines[0].endswith("no rank is named: rank 0 on n1 timed out waiting for other ranks")
-    assert any(line.startswith("possible: nodes differed at the start: n2: nccl: 2.28") for line in lines)
+    assert any(line.startswith("low confidence: nodes differed at the start: n2: nccl: 2.28") for line in lines)
