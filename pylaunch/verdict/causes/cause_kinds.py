@@ -43,8 +43,6 @@ _TABLE = (
     CauseKind("path-blocked", "Packets between nodes are not answered",
               "can a new connection between the two hosts be opened on any port?",
               "pylaunch check --only network.ports"),
-    CauseKind("not-reading", "A rank no longer reads from its connections",
-              "what was the rank doing: is it stopped, or busy outside of the collective?"),
     CauseKind("node-lost", "A node no longer answers", "is {host} up (console, BMC), or is only its network down?",
               "pylaunch check --only reach --limit {host}"),
     CauseKind("node-restarted", "A node was restarted during the run",

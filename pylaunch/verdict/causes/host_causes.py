@@ -1,4 +1,4 @@
-"""Causes that facts of hosts suggest: kernel messages, links, paths, clocks, views of ranks. Pure.
+"""Causes that facts of hosts suggest: kernel messages, links, paths, storage, clocks, versions. Pure.
 
 A fact that is later than the first failure is a consequence. A fact that several hosts share names none of them.
 """
@@ -9,12 +9,10 @@ from pylaunch.base import kernel_log
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.cause import FailureCause, Named, RejectedCause
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.model.hostset import fold
 from pylaunch.protocol.node_evidence import KernelEvent, RankEnd
 from pylaunch.verdict.causes.cause_kinds import advised
 from pylaunch.verdict.causes.host_facts import (
-    address_owners,
     is_broken_gpu,
     shown_gpu_error,
     silent_paths,
@@ -22,8 +20,6 @@ from pylaunch.verdict.causes.host_facts import (
 )
 from pylaunch.verdict.causes.xid import XidKind, explain
 from pylaunch.verdict.failure_evidence import Evidence, seconds
-from pylaunch.verdict.hangs.judge import judge_hang
-from pylaunch.verdict.hangs.ranks import HangEvidence
 
 KERNEL_S = 1.0
 """Precision of the time of a kernel message, beside the uncertainty of the clock."""
@@ -32,12 +28,6 @@ STEP_S = 5.0
 """A clock step from which rendezvous and heartbeats of frameworks go wrong: torch elastic allows 15 s."""
 
 MOST_LINES = 4
-MOST_DISAGREEMENTS = 2
-ACROSS_RANKS = (
-    HangKind.OTHER_CALL, HangKind.OTHER_PLACE, HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.LATE, HangKind.BUSY,
-    HangKind.INTERPRETER_HELD,
-)  # fmt: skip
-"""Findings on the views at a failure from which no other rule concludes."""
 
 Found = FailureCause | RejectedCause
 
@@ -61,7 +51,7 @@ class HostEvent:
 def host_causes(evidence: Evidence, first: RankEnd) -> tuple[list[FailureCause], list[RejectedCause]]:
     """Return causes that the facts of hosts suggest for a run whose first failure is `first`, and rejected ones."""
     rules: tuple[Callable[[Evidence, RankEnd], Iterable[Found]], ...] = (
-        _gpus, _links, _paths, _readers, _storage, _views, _clocks, _versions,
+        _gpus, _links, _paths, _storage, _clocks, _versions,
     )  # fmt: skip
     found = [each for rule in rules for each in rule(evidence, first)]
     return (
@@ -149,20 +139,6 @@ def _paths(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:
         yield advised(FailureCause("path-blocked", text, Confidence.MEDIUM, named, found.lines[:MOST_LINES]))
 
 
-def _readers(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:
-    owners = address_owners(evidence.hosts)
-    found: dict[str, list[str]] = {}
-    for facts in evidence.hosts:
-        for each in facts.stuck:
-            peer = owners.get(each.peer)
-            if peer is not None and peer != facts.host and each.probes > 0 and each.rank is not None:
-                line = f"rank {each.rank} on {facts.host}: {peer} does not read {each.send_queue} bytes"
-                found.setdefault(peer, []).append(line)
-    for peer, lines in sorted(found.items()):
-        text = f"a rank on {peer} no longer reads from its connections"
-        yield advised(FailureCause("not-reading", text, Confidence.LOW, None, tuple(sorted(lines)[:MOST_LINES])))
-
-
 def _storage(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
     kinds = kernel_log.IO_ERROR, kernel_log.READ_ONLY, kernel_log.SERVER_SILENT, kernel_log.HUNG_TASK
     found, rejected = _divided(events(evidence, first, *kinds))
@@ -184,21 +160,6 @@ def _storage(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
         text = f"rank {rank} on {host} waits for storage (state D): {found[0].message.text}"
         named = Named(host, rank)
     yield advised(FailureCause("storage", text, confidence, named, _lines(found)), hosts)
-
-
-def _views(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
-    """Yield possible causes for a run whose first failure is that of a victim, without those that name a victim."""
-    ended = {end.rank for end in evidence.failures}
-    views = tuple(sorted((each for each in evidence.views if each.rank not in ended), key=lambda each: each.rank))
-    if not first.symptom or len(views) < 2:
-        return
-    hosts = {rank: host for host, ranks in evidence.ranks.items() for rank in ranks if rank not in ended}
-    seen = {each.rank for each in views}
-    found = [each for each in judge_hang(HangEvidence("RUN", hosts, (views,))) if each.kind in ACROSS_RANKS]
-    found = [each for each in found if each.confidence is not Confidence.LOW and seen.issuperset(each.ranks)]
-    for each in found[:MOST_DISAGREEMENTS]:
-        lines = each.evidence[:MOST_LINES]
-        yield advised(FailureCause("ranks-disagree", each.text, Confidence.LOW, None, lines), each.hosts)
 
 
 def _clocks(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:

@@ -24,7 +24,7 @@ from pylaunch.verdict.hangs.calls import (
 from pylaunch.verdict.hangs.differing_calls import differing_calls
 from pylaunch.verdict.hangs.host_findings import host_findings, with_host_lines, witnesses
 from pylaunch.verdict.hangs.ranks import HangEvidence, WatchedRanks
-from pylaunch.verdict.hangs.stacks import BUILD_LOCK, POINT_TO_POINT, calls_elsewhere, is_in
+from pylaunch.verdict.hangs.stacks import POINT_TO_POINT, calls_elsewhere
 
 STACKS = "pylaunch stacks {run}"
 STACKS_OF = "pylaunch stacks {run} --rank {rank}"
@@ -196,11 +196,6 @@ FACTS = (
 """Facts that need no other rank to be seen."""
 
 
-def _late(waits: _Waits, has: str) -> list[int]:
-    """Return the ranks for which others wait if `has` is true of one of them."""
-    return waits.late if any(getattr(waits.world.states[rank], has) for rank in waits.late) else []
-
-
 def _are_stuck(waits: _Waits, ranks: list[int]) -> list[int]:
     return ranks if all(waits.world.states[rank].is_stuck for rank in ranks) else []
 
@@ -216,14 +211,6 @@ def _held(waits: _Waits) -> list[int]:
     return waits.silent if is_known else []
 
 
-def _at_build_lock(waits: _Waits) -> list[int]:
-    """Return ranks that wait for the lock of a build, unless a rank works: it may build what the others wait for."""
-    views = waits.world.views
-    if waits.world.which("work"):
-        return []
-    return [rank for rank in waits.world.which("view") if is_in(views[rank], (BUILD_LOCK,)) and not waits.graph.pending]
-
-
 def _last_ones(waits: _Waits) -> list[int]:
     """Return the ranks that run on after half of all or more exited with code 0 and none ended otherwise."""
     ended, world = waits.world.evidence.ended, waits.world
@@ -234,7 +221,6 @@ def _last_ones(waits: _Waits) -> list[int]:
 LATE = "{waits}; {who} {places}"
 HELD = "{waits}; {who} {answer} while C code holds the interpreter lock: {places}"
 WAITS = (
-    _Row(HangKind.LATE, lambda waits: _late(waits, "held_by"), LATE, _of_minority, "on {host}: kill -CONT {pid}"),
     _Row(HangKind.LATE, lambda waits: _are_stuck(waits, waits.late), LATE, _of_still_ranks, STACKS_OF),
     _Row(HangKind.BUSY, lambda waits: waits.late, LATE, _of_minority, STACKS_OF),
     _Row(HangKind.TRANSPORT, lambda waits: waits.victims, "{waits}; {who} {places}, " + ALL_CALLED, _medium, CHECK,
@@ -244,8 +230,6 @@ WAITS = (
     _Row(HangKind.LATE, lambda waits: waits.silent, "{waits}; {who} {answer}: {places}", _low, STACKS_OF, _never),
     _Row(HangKind.TRANSPORT, lambda waits: waits.world.numbers if waits.is_transport else (),
          "{waits}, " + ALL_CALLED, _medium, CHECK, _never),
-    _Row(HangKind.STUCK, _at_build_lock, "{before}{who} {places}", _medium,
-         "if no process builds it: remove the file `lock` from the directory of the build", _always),
     _Row(HangKind.LATE, lambda waits: _are_stuck(waits, waits.outside), LATE, _of_joint_call, names=_are_joint),
     _Row(HangKind.BUSY, lambda waits: waits.outside, LATE, _of_joint_call, names=_are_joint),
     _Row(HangKind.TRANSPORT, lambda waits: waits.in_calls, "{waits}, and none finishes", _low, names=_never),
@@ -291,13 +275,11 @@ def _finding(row: _Row, waits: _Waits) -> HangFinding | None:
         ended=f"{world.who(ended)} {world.places(ended)}" if ended else "", sides=world.sides(),
         answer=_answer(world, ranks),
     )  # fmt: skip
-    first = next((rank for rank in ranks if world.states[rank].held_by is not None), ranks[0])
-    held_by, view = world.states[first].held_by, world.views.get(first)
-    pid = held_by.pid if held_by is not None else view.pid if view is not None else 0
-    hint = STACKS_OF if held_by is not None and not held_by.is_stopped else row.hint
-    hint = hint.format(
-        run=evidence.run, rank=first, host=evidence.hosts[first], hosts=fold(world.hosts_of(ranks)), pid=pid
-    )
+    first, view = ranks[0], world.views.get(ranks[0])
+    hint = row.hint.format(
+        run=evidence.run, rank=first, host=evidence.hosts[first], hosts=fold(world.hosts_of(ranks)),
+        pid=0 if view is None else view.pid,
+    )  # fmt: skip
     confidence = row.confidence(waits, ranks)
     named = tuple(ranks) if row.names(waits, ranks) else ()
     is_still = row.confidence is _of_still_ranks and confidence is Confidence.HIGH

@@ -6,7 +6,7 @@ from itertools import pairwise, starmap
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.protocol.examination import STOPPED_STATES, ChildProcess, RankView
+from pylaunch.protocol.examination import STOPPED_STATES, RankView
 from pylaunch.protocol.node_evidence import HostEvidence
 from pylaunch.verdict.hangs.calls import GroupCalls, group_calls, shown_call_place
 from pylaunch.verdict.hangs.stacks import (
@@ -22,9 +22,6 @@ from pylaunch.verdict.hangs.stacks import (
     shown_place,
     signature,
 )
-
-LOADER_WORKER = "pt_data_worker"
-"""Name that torch gives a worker of its DataLoader."""
 
 ENDED_OR_STOPPED = (*STOPPED_STATES, "Z", "X", "")
 FEW = 4
@@ -120,9 +117,6 @@ class WatchedRank:
     may_continue: bool = False
     """It stands still, and may wait for something outside of the run."""
 
-    held_by: ChildProcess | None = None
-    """A process that it started, and for which it waits, that is stopped or only ever waits for a lock."""
-
     @property
     def is_stuck(self) -> bool:
         """True if it stands still, and nothing shows that it may wait for something outside of the run."""
@@ -154,16 +148,11 @@ class WatchedRanks:
         work = "reads or writes data" if moves else _sign_of_work(history)
         is_debugged = is_in(view, DEBUGGERS)
         looks = () if is_debugged else self._looks(history, work)
-        at_locks = _at_locks(looks) if is_in(view, CHILD_WAITS) else []
-        held_by = _stopped_child(view) if looks else None
         place = self.evidence.ended.get(rank) or _place(view, "" if call or looks else work)
-        if at_locks and rank not in self.evidence.ended:
-            place = f"{place}, and {_shown_lock_wait(at_locks)}"
         return WatchedRank(
             place, view, bool(view.threads or view.groups), call,
             all(each.state == "D" for each in history) and not moves, work,
             looks[-1].time - looks[0].time if looks else 0.0, bool(looks) and _may_continue(looks),
-            held_by or (at_locks[0] if at_locks else None),
         )  # fmt: skip
 
     def _looks(self, history: Sequence[RankView], work: str) -> Sequence[RankView]:
@@ -325,36 +314,12 @@ def _may_continue(looks: Sequence[RankView]) -> bool:
     return polls or is_in_thread or sleeps or has_left_script(view) or is_in(view, CHILD_WAITS)
 
 
-# Processes that a rank started
-
-
-def _stopped_child(view: RankView) -> ChildProcess | None:
-    return next((child for child in view.children if child.is_stopped), None)
-
-
-def _at_locks(looks: Sequence[RankView]) -> list[ChildProcess]:
-    """Return the children that waited for a lock in each of `looks`, and did not compute."""
-    by_pid: dict[int, list[ChildProcess]] = {}
-    for child in (child for view in looks for child in view.children):
-        by_pid.setdefault(child.pid, []).append(child)
-    return [
-        seen[-1]
-        for seen in by_pid.values()
-        if 1 < len(seen) == len(looks)
-        and all(child.waits_for_lock for child in seen)
-        and seen[-1].cpu_s - seen[0].cpu_s <= LEAST_S
-    ]
-
-
 # Words
 
 
 def _place(view: RankView, work: str) -> str:
     shown = shown_place(view)
-    child = _stopped_child(view)
     ends = f", and {work}" if work else ""
-    if child is not None:
-        ends = f", and its child process {child.name}, pid {child.pid}, is {STATES[child.state]}"
     if view.state in STATES:
         return f"is {STATES[view.state]}" + (f" in {shown}" if shown else "")
     if has_left_script(view):
@@ -370,15 +335,3 @@ def _shown_threads(view: RankView) -> str:
     """Return ": thread Thread-1 is in upload (train.py:10)" for a thread in the user's code; "" without one."""
     places = ((each.name, own_frame(each.frames)) for each in view.threads if not each.is_main)
     return next((f": thread {name} is in {shown_frame(frame)}" for name, frame in places if frame is not None), "")
-
-
-def _shown_lock_wait(children: Sequence[ChildProcess]) -> str:
-    """Return "its DataLoader worker pid 4121 waits for a lock"."""
-    kinds = {"DataLoader worker" if child.name.startswith(LOADER_WORKER) else "child process" for child in children}
-    kind = kinds.pop() if len(kinds) == 1 else "child process"
-    pids = ", ".join(str(child.pid) for child in children[:FEW])
-    more = f" and {len(children) - FEW} more" if len(children) > FEW else ""
-    if len(children) == 1:
-        return f"its {kind} pid {pids} waits for a lock"
-    plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
-    return f"its {plural} pid {pids}{more} wait for a lock"

@@ -25,9 +25,6 @@ DEBUGGERS = ("/pdb.py", "/bdb.py", "/debugpy/", "/pydevd", "/ipdb/", "/pudb/", "
 CHILD_WAITS = ("/torch/utils/data/dataloader.py", "/multiprocessing/", "/subprocess.py")
 """Modules in which a thread waits for a process that the rank started."""
 
-BUILD_LOCK = "/torch/utils/file_baton.py"
-"""Module that waits for the lock file of an extension's build, which an interrupted build leaves behind."""
-
 
 def main_stack(view: RankView) -> ThreadStack | None:
     """Return the stack of the main thread; None if it is unknown."""

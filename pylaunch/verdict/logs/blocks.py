@@ -7,23 +7,6 @@ from pylaunch.verdict.logs.line import LONGEST
 BLOCK = 1 << 20
 """Bytes of a block."""
 
-_TRANSLATED = tuple(
-    (words.encode(), english.encode())
-    for words, english in (
-        ("\uff1a", ": "), ("\uff08核心已转储\uff09", "(core dumped)"), (": 行 ", ": line "),
-        ("已杀死", "Killed"), ("段错误", "Segmentation fault"), ("总线错误", "Bus error"), ("已放弃", "Aborted"),
-        ("未找到命令", "command not found"), ("没有那个文件或目录", "No such file or directory"),
-        ("权限不够", "Permission denied"), ("设备上没有空间", "No space left on device"),
-        ("无法分配内存", "Cannot allocate memory"), ("地址已在使用", "Address already in use"),
-        ("拒绝连接", "Connection refused"), ("连接超时", "Connection timed out"),
-        ("没有到主机的路由", "No route to host"), ("強制終了", "Killed"), ("Getötet", "Killed"), ("Убито", "Killed"),
-        ("Permission non accordée", "Permission denied"),
-        ("コマンドが見つかりません", "command not found"), ("許可がありません", "Permission denied"),
-        ("そのようなファイルやディレクトリはありません", "No such file or directory"),
-    )
-)  # fmt: skip
-"""Texts of signals, of errno and of shells in other languages, with the English ones."""
-
 PER_BLOCK = 1024
 """Lines with the same anchor that are read in a block."""
 
@@ -77,8 +60,4 @@ def line_start(held: bytes, at: int) -> int:
 def sized(blocks: Iterable[bytes]) -> Iterator[bytes]:
     for block in blocks:
         for at in range(0, len(block), BLOCK):
-            part = block[at : at + BLOCK]
-            if not part.isascii():
-                for words, english in _TRANSLATED:
-                    part = part.replace(words, english)
-            yield part
+            yield block[at : at + BLOCK]

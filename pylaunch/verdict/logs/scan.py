@@ -46,7 +46,7 @@ WRAPPED = 3
 """Lines that a wrapped line may continue on."""
 
 PER_ORIGIN = 3
-"""First matches of a signature that are kept for each process, beside the last one."""
+"""First matches of a signature, and lines of a topic with one key, that are kept for each process."""
 
 TRIES = 100
 """Lines with an anchor of a signature that are read for each process."""
@@ -107,14 +107,8 @@ class LineTopic:
     Gets a line without its prefixes. The number of different keys should be small.
     """
 
-    most: int = 3
-    """Lines with the same key that are kept for each process. They count again at the end of a log."""
-
     at_end: bool = False
     """True for lines that matter at the end of a log alone (`ENDING`)."""
-
-    follows: int = 0
-    """Lines after it that are kept with a line: a table has several."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +130,7 @@ class LogMatch:
 
 @dataclass(frozen=True)
 class KeptLine:
-    """Line of a topic, with the lines of the same process after it that the topic needs."""
+    """Line of a topic, or one of the last lines."""
 
     origin: Origin
     time: LogTime | None
@@ -144,8 +138,6 @@ class KeptLine:
     line: int
     text: str
     """Line without its prefixes."""
-
-    following: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -320,7 +312,7 @@ class _Scanner:
                 tracer.begin_at(start, before + 1, first)
             self._look(held, start, before + 1, first, hits.get(start, []))
             for topic in topics.get(start, ()):
-                self._keep_line(held, start, before + 1, first, topic)
+                self._keep_line(before + 1, first, topic)
         tracer.finish(is_end=is_end)
         self._found.lines += held.count(b"\n", 0, end)
         self._found.size += end
@@ -368,7 +360,7 @@ class _Scanner:
                 found.setdefault(begin, []).append(topic)
         return found
 
-    def _keep_line(self, held: bytes, start: int, number: int, first: ParsedLine, topic: LineTopic) -> None:
+    def _keep_line(self, number: int, first: ParsedLine, topic: LineTopic) -> None:
         """Keep a line of a topic, unless it has enough lines with its key already."""
         key = topic.key(first.text)
         if key is None:
@@ -376,16 +368,11 @@ class _Scanner:
         counts, counted = self._found.counts, (f"{topic.name} {key}", first.origin)
         kept = self._found.kept.setdefault(topic.name, [])
         count = counts.get(counted, 0) + 1
-        if count > topic.most or len(counts) >= MOST_ORIGINS or len(kept) >= MOST_KEPT:
+        if count > PER_ORIGIN or len(counts) >= MOST_ORIGINS or len(kept) >= MOST_KEPT:
             return
         counts[counted] = count
-        following: tuple[str, ...] = ()
-        if topic.follows:
-            after = itertools.islice(lines_from(held, start, topic.follows * LONGEST, topic.follows + 1), 1, None)
-            parsed = (self._prefixes.parse(line, first.origin) for line in after)
-            following = tuple(line.text[:LONGEST_KEPT] for line in parsed if line.origin == first.origin)
         text = first.text.strip()[:LONGEST_KEPT]
-        kept.append(KeptLine(first.origin, first.time, self._found.file, number, text, following))
+        kept.append(KeptLine(first.origin, first.time, self._found.file, number, text))
 
     def _look(self, held: bytes, start: int, number: int, first: ParsedLine, signatures: list[Signature]) -> None:
         wanted = [each for each in signatures if self._is_wanted(each, first.origin)]

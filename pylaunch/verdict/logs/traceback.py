@@ -43,12 +43,6 @@ CUT = "Traceback without its exception"
 CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 """Beginnings of the lines between two tracebacks of one chain."""
 
-LOOKED_UP = (
-    "FileNotFoundError", "KeyError", "AttributeError", "ImportError", "ModuleNotFoundError", "StopIteration",
-    "torch.distributed.checkpoint.api.CheckpointException",
-)  # fmt: skip
-"""Exceptions of a look-up after whose failure a program tries something else."""
-
 _LIBRARIES = ("site-packages/", "dist-packages/", "/lib/python", "<frozen", "<string>", ".pyx:", ".pxi:")
 
 

@@ -10,7 +10,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import CUT, LOOKED_UP, ExceptionUnit, RaisedException, is_of_library
+from pylaunch.verdict.logs.traceback import CUT, ExceptionUnit, RaisedException, is_of_library
 
 EXCEPTION = "exception"
 """Id of the signature of such an exception."""
@@ -67,8 +67,8 @@ _VICTIM = re.compile(
 
 
 def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple[LogMatch, Clue]:
-    """Return a match and its reading for a chain of exceptions, by the one that ended the process."""
-    raised = _deciding(unit)
+    """Return a match and its reading for a chain of exceptions, by the last one."""
+    raised = unit.chain[-1]
     role, cause, confidence = _part(raised)
     if raised.type == CUT:
         raised = replace(raised, message="the log ends before it; the last frame is its place")
@@ -101,14 +101,3 @@ def _part(raised: RaisedException) -> tuple[Role, str, Confidence]:
 def raised_by_program(raised: RaisedException) -> bool:
     """Return True for an exception whose innermost frame is none of a library."""
     return bool(raised.place) and not is_of_library(raised.place) and not raised.call
-
-
-def _deciding(unit: ExceptionUnit) -> RaisedException:
-    """Return the last exception of a chain; the first one where handling it failed.
-
-    That is a mistake in the code that handled it, or a failure in a library that the handler of the script called.
-    """
-    first, last = unit.chain[0], unit.chain[-1]
-    is_own = first is not last and first.place and not first.call and not is_of_library(first.place)
-    has_failed = last.type in _MISTAKES or (is_own and last.call)
-    return first if has_failed and first.type not in LOOKED_UP else last

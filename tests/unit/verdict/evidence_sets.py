@@ -22,7 +22,6 @@ from pylaunch.protocol.node_evidence import (
     StuckConnection,
 )
 from pylaunch.verdict.failure_evidence import Evidence
-from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, IN_OPEN, calls, default_group, view
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
 ADDRESSES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.3"}
@@ -140,14 +139,6 @@ NODES_2 = frozenset({"n2"})
 ENDED = "the agent of run 7f3a ended without a report"
 BOTH_LEFT = (ended(0), ended(2))
 
-OF_EIGHT = {"n1": frozenset({0, 1, 2}), "n2": frozenset({3, 4, 5}), "n3": frozenset({6, 7})}
-EIGHT = tuple(waiting(rank) for rank in range(7))
-LATE = tuple(
-    view(rank, calls(3, over=True), IN_OPEN, [default_group(8)])
-    if rank == 4
-    else view(rank, calls(4, over=False), IN_ALL_REDUCE, [default_group(8)])
-    for rank in range(7)
-)
 
 SETS = (
     # A rank fails on its own.
@@ -272,8 +263,6 @@ SETS = (
                        facts("n3", stuck=(stuck("n1", retransmits=5), stuck("n2", retransmits=5))))),
     EvidenceSet("one retransmission is no blocked path", (*VICTIMS, victim(1, 100.1)), None, None, None,
                 hosts=(facts("n1", stuck=(stuck("n2", retransmits=1),)),)),
-    EvidenceSet("a peer does not read", (*VICTIMS, victim(1, 100.1)), "not-reading", "low", None,
-                hosts=(facts("n1", stuck=(stuck("n2", probes=3),)),)),
     EvidenceSet("file server silent, the rank waits for it", (*VICTIMS, ended(1)), "storage", "medium", N2,
                 states(waiting(1, "D")), (facts("n2", says(SERVER, 60.0)),)),
     EvidenceSet("file server silent everywhere", (victim(0), ended(1), ended(2)), "storage", "medium", None,
@@ -317,9 +306,8 @@ SETS = (
                 "high", N1, {"n1": (), "n3": ()}, lost={"n2": "no heartbeat for 10 s"}),
     EvidenceSet("an unknown text about peers, and a lost node", (own(0, 100.0, "CommError: peer went away"), victim(2,
                 101.0)), "node-lost", "medium", NODE_2, {"n1": (), "n3": ()}, lost={"n2": "no heartbeat for 10 s"}),
-    EvidenceSet("one rank of eight has not called the collective", (RankEnd(7, "n3", 1, None, 100.0, stopped=False,
-                symptom=WAITED),), "ranks-disagree", "low", None,
-                {"n1": EIGHT[:3], "n2": EIGHT[3:6], "n3": EIGHT[6:]}, views=LATE, ranks=OF_EIGHT),
+    EvidenceSet("data of another size", (*VICTIMS, victim(1, 100.1, "received data of another size than it expects")),
+                "ranks-disagree", "medium", None),
     # Reports that are missing.
     EvidenceSet("an exception, and a node that did not report", (own(1, error="ValueError: no data"), ended(0),
                 ended(2)),

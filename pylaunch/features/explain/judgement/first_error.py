@@ -2,37 +2,30 @@
 
 1. Lines after which the process made progress, or ended well, are no failure.
 2. The last words of a process (an exception, a panic, a signal) precede errors by level, and these precede words of
-   failure without a level. An error right before them belongs to them and is the first.
+   failure without a level.
 3. Texts of victims count only where nothing else is there, and reports of ends only where no victim is.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.course import ENDS, ENDS_WELL
 from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_weight, is_exception
 from pylaunch.features.explain.judgement.topics import ERRORS, LAST_ERRORS
 from pylaunch.model.text.argv import pylaunch, quoted
-from pylaunch.verdict.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
+from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.scan import EvidenceLine, KeptLine, LogScan, evidence_of
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.traceback import continues, names_substitute
 
-ADJACENT = 3
-"""Lines between an error and the last words of the process to which it belongs."""
-
 MESSAGE = 4
 """Lines after a text of a signature that may belong to its message."""
 
-SERIES = 40
-"""Errors that are further apart do not belong together."""
-
 NEAR_END = 15
 """Words of failure without a level count this many lines before the end of a log."""
-
 
 AROUND = 20
 """Lines before an error that its command prints."""
@@ -99,60 +92,44 @@ def first_error(lines: ErrorLines) -> FirstError | None:
 def lines_with_errors(facts: LogFacts, known: Mapping[tuple[str, int], Role]) -> ErrorLines:
     """Return the lines with the form of an error; `known` has the roles of the lines that signatures know."""
     survived: list[KeptLine] = []
-    found: list[tuple[KeptLine, ErrorWeight]] = []
+    found: list[tuple[ErrorWeight, KeptLine]] = []
     for scan in facts.scans:
         alive = _Lines(facts, scan, known)
         survived += alive.survived
         found += alive.first
-    chosen = _earliest(found)
-    line, weight = chosen or (None, None)
+    weight = min((weight for weight, _ in found), default=None)
+    weight = ErrorWeight.ERROR if weight is ErrorWeight.ENDS else weight
+    left = [each for each in found if weight is not None and each[0] <= weight]
+    at = [(line.time, line.file, line.line) for _, line in left]
+    first = next(
+        (each for here, each in zip(at, left, strict=True) if not any(is_before(one, here) for one in at)), None
+    )
+    weight, line = first or next(iter(left), (None, None))
     return ErrorLines(line, weight, tuple(survived))
-
-
-def _earliest(found: Sequence[tuple[KeptLine, ErrorWeight]]) -> tuple[KeptLine, ErrorWeight] | None:
-    """Return the error of a process of its own that no other one precedes; else that of a victim, else a report."""
-    if not found:
-        return None
-    own = [each for each in found if each[1] < ErrorWeight.VICTIM]
-    least = min(weight for _, weight in found)
-    left = [each for each in own if each[1] < ErrorWeight.FAILURE] or own
-    left = left or [each for each in found if each[1] == least]
-    at = [(line.time, line.file, line.line) for line, _ in left]
-    for index, each in enumerate(left):
-        if not any(is_before(at[other], at[index]) for other in range(len(left)) if other != index):
-            return each
-    return left[0]
 
 
 class _Lines:
     """Errors of one log: the first one that counts, and those that the program survived."""
 
     def __init__(self, facts: LogFacts, scan: LogScan, known: Mapping[tuple[str, int], Role]) -> None:
-        self._facts, self._scan = facts, scan
-        self._symptoms = sorted(
-            line for (file, line), role in known.items() if file == scan.file and role in (Role.SYMPTOM, Role.WRAPPER)
-        )
-        self._known = known
+        self._facts, self._scan, self._known = facts, scan, known
+        reports = (Role.SYMPTOM, Role.WRAPPER)
+        self._reports = sorted(line for (file, line), role in known.items() if file == scan.file and role in reports)
         kept = {line.line: line for topic in (ERRORS, LAST_ERRORS) for line in scan.kept.get(topic, ())}
-        every = (kept[number] for number in sorted(kept))
-        forms = [(line, weight) for line in every if (weight := error_weight(line.text)) is not None]
+        every = [kept[number] for number in sorted(kept) if not self._is_code(kept[number])]
+        forms = [(weight, line) for line in every if (weight := error_weight(line.text)) is not None]
         plain = [line for line in scan.tail if error_weight(line.text) is None and not self._is_code(line)]
         self._last_plain = plain[-1].line if plain and plain[-1] is scan.tail[-1] else 0
         self._good = max((line.line for line in plain if ENDS_WELL.search(line.text)), default=0)
         self._end = max((line.line for line in plain if ENDS.search(line.text)), default=0)
-        self._numbers = sorted({*(line.line for line, _ in forms), *facts.failures.get(scan.file, [])})
-        self._reach = _reaches(self._numbers)
-        self.survived: list[KeptLine] = []
-        alive: list[tuple[KeptLine, ErrorWeight]] = []
-        for line, weight in forms:
-            if self._is_survived(line, weight):
-                self.survived.append(line)
-            else:
-                alive.append((line, self._weight(line, weight)))
-        own = _first_of([each for each in alive if not self._is_code(each[0])])
-        if own is not None and own[1] is ErrorWeight.FAILURE and scan.lines - own[0].line > NEAR_END:
-            self.survived.append(own[0])
-            own = _first_of([each for each in alive if each[1] >= ErrorWeight.VICTIM])
+        over = {line.line for weight, line in forms if self._is_survived(line, weight)}
+        self.survived = [line for _, line in forms if line.line in over]
+        alive = [(self._weight(line, weight), line) for weight, line in forms if line.line not in over]
+        own = min(alive, key=lambda each: each[0], default=None)
+        if own is not None and own[0] is ErrorWeight.FAILURE and scan.lines - own[1].line > NEAR_END:
+            self.survived.append(own[1])
+            others = [each for each in alive if each[0] >= ErrorWeight.VICTIM]
+            own = min(others, key=lambda each: each[0], default=None)
         self.first = [] if own is None else [own]
 
     def _weight(self, line: KeptLine, weight: ErrorWeight) -> ErrorWeight:
@@ -160,31 +137,29 @@ class _Lines:
 
         An exception after a report is no part of the report.
         """
-        at = bisect_right(self._symptoms, line.line) - 1
-        if at >= 0 and line.line - self._symptoms[at] <= MESSAGE:
-            is_report = self._known[line.file, self._symptoms[at]] is Role.WRAPPER
-            if is_report and self._symptoms[at] < line.line and is_exception(line.text):
-                return weight
-            return max(weight, ErrorWeight.REPORT if is_report else ErrorWeight.VICTIM)
-        return weight
+        at = self._reports[bisect_right(self._reports, line.line) - 1] if self._reports else line.line + 1
+        if not 0 <= line.line - at <= MESSAGE:
+            return weight
+        is_report = self._known[line.file, at] is Role.WRAPPER
+        if is_report and at < line.line and is_exception(line.text):
+            return weight
+        return max(weight, ErrorWeight.REPORT if is_report else ErrorWeight.VICTIM)
 
     def _is_code(self, line: KeptLine) -> bool:
         """Return True for a line of a source in a traceback."""
         return self._facts.is_in_exception(line.file, line.line) and not is_exception(line.text)
 
     def _is_survived(self, line: KeptLine, weight: ErrorWeight) -> bool:
-        role = self._known.get((line.file, line.line))
+        facts, role = self._facts, self._known.get((line.file, line.line))
         if role is Role.BENIGN or (role is Role.WARNING and weight is ErrorWeight.FAILURE):
             return True
-        reach = self._reach[self._numbers[bisect_right(self._numbers, line.line) - 1]]
-        if self._scan.lines - line.line > NEAR_LINES and self._scan.lines - reach > FOLLOWED_LINES:
+        if not facts.is_fatal(line.file, line.line) or facts.is_handled(line.file, line.line):
             return True
-        facts = self._facts
-        if facts.is_handled(line.file, line.line) or facts.is_survived(line.file, line.line, line.origin):
+        if facts.is_survived(line.file, line.line, line.origin):
             return True
         if weight is ErrorWeight.ENDS:
-            in_traceback = self._facts.is_in_exception(line.file, line.line)
-            return is_exception(line.text) and not in_traceback and self._progress_after(line) >= 2
+            in_traceback = facts.is_in_exception(line.file, line.line)
+            return is_exception(line.text) and not in_traceback and self._progress_after(line) > 1
         is_followed = line.line < self._last_plain or names_substitute(line.text)
         if weight is ErrorWeight.FAILURE and is_followed and continues(line.text):
             return True
@@ -194,47 +169,6 @@ class _Lines:
     def _progress_after(self, line: KeptLine) -> int:
         progress = self._scan.progress
         own = progress.get(line.origin)
-        if own is None:
-            own = [] if line.origin.rank is not None else [number for each in progress.values() for number in each]
-        return sum(1 for number in own if number > line.line)
-
-
-def _reaches(numbers: Sequence[int]) -> dict[int, int]:
-    """Return the last line of the series of errors, without a gap, to which each one belongs."""
-    found: dict[int, int] = {}
-    for at in range(len(numbers) - 1, -1, -1):
-        after = numbers[at + 1] if at + 1 < len(numbers) else None
-        is_joined = after is not None and after - numbers[at] <= FOLLOWED_LINES
-        found[numbers[at]] = found[after] if after is not None and is_joined else numbers[at]
-    return found
-
-
-def _first_of(lines: Sequence[tuple[KeptLine, ErrorWeight]]) -> tuple[KeptLine, ErrorWeight] | None:
-    """Return the first error among the lines of one log that count."""
-    ends = [at for at, (_, weight) in enumerate(lines) if weight is ErrorWeight.ENDS]
-    errors = [at for at, (_, weight) in enumerate(lines) if weight is ErrorWeight.ERROR]
-    if ends:
-        return lines[ends[0] if is_exception(lines[ends[0]][0].text) else _adjacent(lines, ends[0])]
-    if errors:
-        return lines[_series(lines, errors)]
-    for wanted in (ErrorWeight.FAILURE, ErrorWeight.VICTIM, ErrorWeight.REPORT):
-        if found := [at for at, (_, weight) in enumerate(lines) if weight is wanted]:
-            return lines[_series(lines, found) if wanted is ErrorWeight.FAILURE else found[0]]
-    return None
-
-
-def _adjacent(lines: Sequence[tuple[KeptLine, ErrorWeight]], at: int) -> int:
-    """Return the first of the errors that are right before a line."""
-    while at > 0 and lines[at - 1][1] <= ErrorWeight.ERROR and lines[at][0].line - lines[at - 1][0].line <= ADJACENT:
-        at -= 1
-    return at
-
-
-def _series(lines: Sequence[tuple[KeptLine, ErrorWeight]], errors: Sequence[int]) -> int:
-    """Return the first error of the last series of errors."""
-    first = errors[-1]
-    for at in reversed(errors[:-1]):
-        if lines[first][0].line - lines[at][0].line > SERIES:
-            break
-        first = at
-    return first
+        if own is None and line.origin.rank is None:
+            own = [number for each in progress.values() for number in each]
+        return sum(number > line.line for number in own or ())

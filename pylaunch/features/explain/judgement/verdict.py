@@ -39,7 +39,7 @@ from pylaunch.verdict.logs.judgement import (
 from pylaunch.verdict.logs.line import LogTime
 from pylaunch.verdict.logs.scan import EvidenceLine, KeptLine, LogScan, evidence_of
 from pylaunch.verdict.logs.signature import SignatureCatalogue
-from pylaunch.verdict.logs.traceback import CUT, LONGEST_MORE, announces_more
+from pylaunch.verdict.logs.traceback import CUT
 from pylaunch.verdict.logs.uncaught import EXCEPTION
 
 WORDS = "words"
@@ -52,16 +52,11 @@ OF_ENDS = (*OF_VICTIMS, UNEXPLAINED, "killed", "nccl-unexplained")
 """Classes that say of an error only how its process ended."""
 
 
-CONTINUED = 2
-"""Lines after an error that its message may have."""
-
 _NAMING = ("rank-absent", STOPPED, "killed", "native-crash", "dataloader-worker")
 """Classes of a question that a rank, or a process, answers which the logs name."""
 
 _OF_PROCESSES = ("process-exits", "shell-end", "pool-broken", "native-abort", "check-failed")
 """Signatures that name the process that ended, or what it printed."""
-
-_ANNOUNCING = ("terminate called", "Exception has occurred: ")
 
 
 @dataclass(frozen=True)
@@ -182,9 +177,6 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
     An exception is none that a process survived until a signal ended it.
     """
     found = first_error(lines)
-    if found is not None:
-        text = found.evidence.text + _continued(facts, found.evidence)
-        found = replace(found, evidence=replace(found.evidence, text=text))
     if found is None or not causes:
         return found
     if _is_named(causes[0]):
@@ -198,15 +190,6 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
         return None
     at = (lines.first.time, lines.first.file, lines.first.line)
     return None if any(is_before((each.time, each.file, each.line), at) for each in texts.symptoms) else found
-
-
-def _continued(facts: LogFacts, line: EvidenceLine) -> str:
-    """Return the lines of the same process that continue the message of an error, if it announces them."""
-    if not announces_more(line.text) and not line.text.startswith(_ANNOUNCING):
-        return ""
-    tail = facts.by_file[line.file].tail
-    after = [each.text.strip() for each in tail if line.line < each.line and str(each.origin) == line.who]
-    return "".join(f" {text[:LONGEST_MORE]}" for text in after[:CONTINUED])
 
 
 def _last(scans: Sequence[LogScan]) -> EvidenceLine | None:

@@ -54,7 +54,7 @@ def test_a_class_with_a_large_share_is_named_alone_with_medium_confidence_and_na
     assert verdict.first is not None
     assert (verdict.first.cause.id, verdict.first.confidence) == ("port-in-use", Confidence.MEDIUM)
     assert (verdict.first.ranks, verdict.first.signature) == ((), "words")
-    assert verdict.first.because == "the words taken, port in line 2"
+    assert verdict.first.because.startswith("the words taken, port in line 2: ")
 
 
 def test_the_words_say_what_failed_and_the_traceback_who() -> None:

@@ -187,24 +187,6 @@ def test_a_rank_that_computes_and_shows_nothing_is_not_named() -> None:
     assert [finding.ranks for finding in found] == [()]
 
 
-def test_a_rank_at_the_lock_file_of_a_build_is_named_with_what_removes_it() -> None:
-    at_lock = (Frame("wait", f"{SITE}/torch/utils/file_baton.py", 42), Frame("main", "/job/train.py", 9))
-    views = [view(rank, (), at_lock if rank == 1 else IN_BARRIER, []) for rank in range(3)]
-    best = judge_hang(evidence([replace(each, wchan="hrtimer_nanosleep") for each in views]))[0]
-    assert (best.kind, best.ranks, best.confidence) == (HangKind.STUCK, (1,), Confidence.MEDIUM)
-    assert best.text.startswith("ranks 0,2 wait in barrier; rank 1 on n01 is in main (train.py:9), in wait")
-    assert "remove the file `lock`" in best.hint
-
-
-def test_ranks_that_wait_for_a_build_are_not_named_while_another_rank_builds() -> None:
-    at_lock = (Frame("wait", f"{SITE}/torch/utils/file_baton.py", 42), Frame("main", "/job/train.py", 9))
-    builds = view(0, (), (Frame("load", f"{SITE}/torch/utils/cpp_extension.py", 9), at_lock[1]), [])
-    waits = [replace(view(rank, (), at_lock, []), wchan="hrtimer_nanosleep") for rank in range(1, 4)]
-    first, (_, *second) = (asked := evidence([builds, *waits])).samples
-    found = judge_hang(replace(asked, samples=(first, (replace(builds, time=1005.0, cpu_s=9.9), *second))))
-    assert [(each.is_hang, each.ranks) for each in found] == [(False, ())]
-
-
 def test_a_rank_that_was_seen_once_in_a_wait_for_a_disk_ends_no_run() -> None:
     views = one_late(4, 2)
     views[2] = replace(views[2], state="D")
