@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.verdict.hangs.ranks import LOADER_WORKER
 from tests.agent.controller import Controller, Node, task
 from tests.waiting import wait_until
 
@@ -79,7 +78,7 @@ def test_a_rank_that_is_late_for_a_collective_is_seen_in_the_views_of_all_ranks(
     found = wait_until(late, "rank 0 in its fourth all_reduce, rank 1 in load", 180.0)
     waits, loads = found[0], found[1]
     assert (waits.source, waits.note, loads.note) == ("helper", "", "")
-    assert all(child.name.startswith(LOADER_WORKER) for child in loads.children)
+    assert all(child.name.startswith("pt_data_worker") for child in loads.children)
     last = waits.collectives[-1]
     assert (last.group, last.sequence, last.operation, last.input_sizes) == ("0", 4, "all_reduce", ((2, 3),))
     assert (last.dtypes, last.is_p2p) == (("Float",), False)

@@ -22,8 +22,8 @@ LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
 ROUTE = ("network-interface",)
 """Further cause of an address that does not answer: a packet filter and a wrong interface look alike."""
 
-OTHERS_SHARE = 0.25
-"""Share of the GPU that another process must hold to be the cause."""
+OTHERS_SHARE, LEAST_OF_OTHERS = 0.3, 2.0**31
+"""Share of the GPU, and bytes at least, that others must hold to be the cause."""
 
 AGAIN = 3
 """Lines about a name that is not found from which on it is no name that comes up while the ranks start."""
@@ -46,13 +46,13 @@ _ENDS = {**SIGNALS, 9: ("killed", "SIGKILL: most often for lack of memory")}
 _REMOVES = re.compile(r"(?i)\b(?:remov(?:e|ing)|deletes?|deleted|deleting|prun(?:e|ing)|unlink|purge|rotate)\w{0,4}\b")
 _SIZE = r"(\d{1,7}(?:\.\d{1,4})?) ?([KMGT]i?B|bytes)"
 _UNITS = {"bytes": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-_CAPACITY = re.compile(rf"total capaci?ty of {_SIZE}|{_SIZE} total capacity")
-_FREE = re.compile(rf"of which {_SIZE} is free|{_SIZE} free")
-_OTHER = re.compile(rf"Process (\d{{1,9}}) has {_SIZE} memory in use")
-_OWN = re.compile(rf"this process has {_SIZE} memory in use")
-_ALLOCATED = re.compile(rf"{_SIZE} is allocated by PyTorch|{_SIZE} already allocated")
-_RESERVED_FREE = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated")
-_RESERVED = re.compile(rf"{_SIZE} reserved in total by PyTorch")
+_CAPACITY = rf"total capaci?ty of {_SIZE}|{_SIZE} total capacity"
+_FREE = rf"of which {_SIZE} is free|{_SIZE} free"
+_OWN = rf"this process has {_SIZE} memory in use"
+_ALLOCATED = rf"{_SIZE} is allocated by PyTorch|{_SIZE} already allocated"
+_LOOSE = rf"{_SIZE} is reserved by PyTorch but unallocated|{_SIZE} cached"
+_RESERVED = rf"{_SIZE} reserved in total by PyTorch"
+_HOLDER = re.compile(r"Process (\d{1,9}) has ")
 
 
 def read(match: LogMatch, facts: LogFacts) -> Clue:
@@ -132,8 +132,7 @@ def _address_in_use(match: LogMatch, facts: LogFacts) -> Clue:
     if (launchers := _launchers_of_srun(facts)) > 1:
         text = f"srun starts a launcher for each task: {launchers} of them ended, because another one of the node has"
         return Clue("duplicate-launch", f"{text} {named}", because="the tasks of one node that srun reports")
-    also = () if port else ("duplicate-launch",)
-    return Clue("port-in-use", f"{named} is already in use", HIGH if port else MEDIUM, also=also)
+    return Clue("port-in-use", f"{named} is already in use", HIGH)
 
 
 def _launchers_of_srun(facts: LogFacts) -> int:
@@ -198,14 +197,6 @@ def _barrier_of_jax(match: LogMatch, facts: LogFacts) -> Clue:
     if not tasks:
         return Clue("rank-missing", f"some tasks did not reach the barrier {name}")
     return Clue("rank-missing", f"tasks {fold_ranks(tasks)} did not reach the barrier {name}", HIGH, tasks)
-
-
-def _never_joined(match: LogMatch, facts: LogFacts) -> Clue:
-    """Return the ranks that a program lists as missing; one that printed an error of its own says more itself."""
-    clue = default(match)
-    last = facts.ends.shown_last(clue.ranks[0]) if len(clue.ranks) == 1 else ""
-    role = Role.SYMPTOM if facts.ends.errors.keys() & {*clue.ranks} else None
-    return replace(clue, text=clue.text + last, role=role)
 
 
 def _missing_file(match: LogMatch, facts: LogFacts) -> Clue:
@@ -273,43 +264,29 @@ def _shell_end(match: LogMatch, facts: LogFacts) -> Clue:
 def _gpu_memory(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the holder of a GPU's memory, from the message of PyTorch: this process, another one, or fragments."""
     text = " ".join((match.text, match.groups.get("rest", "")))
-    need = _bytes(re.search(_SIZE, match.groups["need"])) or 0.0
-    capacity, allocated = _bytes(_CAPACITY.search(text)), _bytes(_ALLOCATED.search(text)) or 0.0
+    need, capacity = _bytes(_SIZE, match.groups["need"]) or 0.0, _bytes(_CAPACITY, text)
     if not capacity:
         return Clue("gpu-memory", f"{match.groups['need']} of GPU memory could not be allocated")
-    if (other := _other(text, capacity, allocated)) is not None:
-        return other
-    loose, reserved = _bytes(_RESERVED_FREE.search(text)), _bytes(_RESERVED.search(text))
-    loose = reserved - allocated if loose is None and reserved is not None else loose
-    if loose is not None and loose > max(need, 0.1 * capacity):
+    allocated, loose = _bytes(_ALLOCATED, text) or 0.0, _bytes(_LOOSE, text) or 0.0
+    own = _bytes(_OWN, text) or _bytes(_RESERVED, text) or allocated + loose
+    others = capacity - (_bytes(_FREE, text) or 0.0) - own
+    if own and others > max(OTHERS_SHARE * capacity, LEAST_OF_OTHERS):
+        holders = [int(pid) for pid in _HOLDER.findall(text)]
+        who = f"process {holders[0]}" if len(holders) == 1 else "other processes"
+        held = f"{who} and the driver hold {_shown(others)} of {_shown(capacity)}"
+        return Clue("gpu-memory-foreign", f"another process holds the GPU's memory: {held}", because=held)
+    loose = loose or max(0.0, (_bytes(_RESERVED, text) or 0.0) - allocated)
+    if loose > max(need, 0.1 * capacity):
         share = f"{_shown(loose)} are reserved but not allocated"
         return Clue("gpu-memory-fragmented", f"GPU memory is fragmented: {share}", because=share)
     return Clue("gpu-memory", f"the process needs more than the {_shown(capacity)} of its GPU", HIGH)
 
 
-def _other(text: str, capacity: float, allocated: float) -> Clue | None:
-    """Return the reading of memory that another process holds."""
-    holders = [(found[1], _bytes(found, 2) or 0.0) for found in _OTHER.finditer(text)]
-    means, has_own = "another process holds the GPU's memory", _OWN.search(text) is not None
-    if holders and (has_own or allocated < 0.5 * capacity):
-        pid, held = max(holders, key=lambda holder: holder[1])
-        if held > OTHERS_SHARE * capacity and allocated < 0.9 * held:
-            because = f"process {pid} holds {_shown(held)} of {_shown(capacity)}"
-            # In a container PyTorch does not know its own process by the number that the driver has.
-            also = ("gpu-memory",) if not has_own and len({each for each, _ in holders}) == 1 else ()
-            sure = HIGH if has_own else MEDIUM
-            return Clue("gpu-memory-foreign", f"{means}: {because}", sure, because=because, also=also)
-    reserved, free = _bytes(_RESERVED.search(text)), _bytes(_FREE.search(text))
-    if reserved is not None and free is not None and capacity - reserved - free > max(0.3 * capacity, 2.0**31):
-        because = f"{_shown(capacity - reserved - free)} of {_shown(capacity)} are neither free nor PyTorch's"
-        return Clue("gpu-memory-foreign", f"{means}: {because}", because=because)
-    return None
-
-
-def _bytes(found: re.Match[str] | None, at: int = 1) -> float | None:
+def _bytes(form: str, text: str) -> float | None:
+    found = re.search(form, text)
     if found is None:
         return None
-    number, unit = [each for each in found.groups()[at - 1 :] if each][:2]
+    number, unit = [each for each in found.groups() if each][:2]
     return float(number) * _UNITS["bytes" if unit == "bytes" else unit[0]]
 
 
@@ -328,12 +305,10 @@ READERS: dict[str, Reader] = {
     "gloo-connect-refused": _announced,
     "gloo-fullmesh": _announced,
     "gpu-xid": _xid,
-    "gpu-xid-previous": _xid,
     "jax-barrier-timeout": _barrier_of_jax,
     "native-abort": _aborted,
     "nccl-connect-failed": _announced,
     "py-eaddrinuse": _address_in_use,
-    "ranks-never-joined": _never_joined,
     "shell-end": _shell_end,
     "store-barrier-timeout": _joined,
     "store-barrier-waiting": _joined,
