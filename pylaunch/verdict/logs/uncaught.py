@@ -78,6 +78,16 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
     return match, Clue(cause, f"{raised.text[:300]}{place}", confidence)
 
 
+def reports_an_end(text: str) -> bool:
+    """Return True for words of a report that another process ended."""
+    return _REPORT.search(text[:LONGEST]) is not None
+
+
+def lost_another(text: str) -> bool:
+    """Return True for words of a process that lost another one, or waited for it."""
+    return _VICTIM.search(text[:LONGEST]) is not None
+
+
 def _part(raised: RaisedException) -> tuple[Role, str, Confidence]:
     """Return the role of an exception, its class and the confidence in it."""
     name = raised.type.rpartition(".")[2]
@@ -89,9 +99,9 @@ def _part(raised: RaisedException) -> tuple[Role, str, Confidence]:
         return Role.SYMPTOM, "unexplained", Confidence.LOW
     if name in _STOPS:
         return Role.SYMPTOM, "stopped-from-outside", Confidence.MEDIUM
-    if raised.type == CUT or (name.partition("(")[0] in _REPORTS and not is_exit) or _REPORT.search(text[:LONGEST]):
+    if raised.type == CUT or (name.partition("(")[0] in _REPORTS and not is_exit) or reports_an_end(text):
         return Role.WRAPPER, "unexplained", Confidence.LOW
-    if _VICTIM.search(text[:LONGEST]) and _OF_A_GROUP.search(name):
+    if lost_another(text) and _OF_A_GROUP.search(name):
         return Role.SYMPTOM, "unexplained", Confidence.LOW
     if name in _MISTAKES and raised_by_program(raised) and "raise " not in raised.source:
         return Role.ROOT, "program-error", Confidence.MEDIUM

@@ -10,6 +10,7 @@ from enum import IntEnum
 from functools import lru_cache
 
 from pylaunch.features.explain.judgement import error_words as words
+from pylaunch.verdict.logs.uncaught import lost_another, reports_an_end
 
 LONGEST = 600
 _ALIKE = str.maketrans("234678", "111111")
@@ -76,10 +77,6 @@ _RAISED_AFTER = re.compile(
 )
 """Exception in a line of a logger, whose level says that it is an error."""
 
-_RAISED_WITHIN = re.compile(
-    r"\b(?:[a-z_]\w{0,40}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:\(\w{1,80}\))?(?:: \S|\(['\"])"
-)
-
 
 def error_weight(text: str) -> ErrorWeight | None:
     """Return the weight of a line without its prefixes; None if it does not have the form of an error."""
@@ -109,14 +106,10 @@ def _weight(text: str) -> ErrorWeight | None:
         or _FAILED_MESSAGE.search(text)
     ):
         return ErrorWeight.FAILURE if _OF_ERRNO.search(text) else None
-    if words.REPORT.search(plain):
-        return ErrorWeight.REPORT
-    if words.VICTIM.search(plain):
-        return ErrorWeight.VICTIM
     own = _own(plain, level)
-    if own is not None and own < ErrorWeight.FAILURE and words.HANDLED.search(plain) and level != "fatal":
-        return ErrorWeight.FAILURE
-    return own
+    if own is None or reports_an_end(plain):
+        return None if own is None else ErrorWeight.REPORT
+    return ErrorWeight.VICTIM if lost_another(plain) else own
 
 
 def is_exception(text: str) -> bool:
@@ -125,7 +118,7 @@ def is_exception(text: str) -> bool:
     return _RAISED.match(text) is not None or (_level(text) == "error" and _RAISED_AFTER.search(text) is not None)
 
 
-_ERRORS = (words.NAMED_ERROR, words.OF_ERRNO, words.ERRNO_NAMES, words.SHELL)
+_ERRORS = (words.NAMED_ERROR, words.OF_ERRNO, words.SHELL)
 
 
 def _own(plain: str, level: str) -> ErrorWeight | None:
@@ -133,13 +126,7 @@ def _own(plain: str, level: str) -> ErrorWeight | None:
         return ErrorWeight.ENDS
     if level == "error" or any(each.search(plain) for each in _ERRORS):
         return ErrorWeight.ERROR
-    if _RAISED_WITHIN.search(plain) or _NCCL_WARN.search(plain[:HEAD]):
-        return ErrorWeight.FAILURE
-    return ErrorWeight.FAILURE if _is_failure(plain) else None
-
-
-def _is_failure(plain: str) -> bool:
-    return words.FAILS.search(plain) is not None and words.LIKELY_PLAIN.search(plain) is None
+    return ErrorWeight.FAILURE if _NCCL_WARN.search(plain[:HEAD]) or words.FAILS.search(plain) else None
 
 
 def _level(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Words of errors, as expressions: those of levels, failures, victims and reports.
+"""Words of errors, as expressions: those of levels, signals and failures.
 
 Each expression is bounded: a line of any content is read in linear time.
 """
@@ -75,11 +75,6 @@ WEAK_ANCHORS = tuple(
 )  # fmt: skip
 """Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
 
-ERRNO_NAMES = re.compile(
-    r"\bE(?:ACCES|ADDRINUSE|ADDRNOTAVAIL|AGAIN|BADF|BUSY|CONN(?:REFUSED|ABORTED)|DQUOT|EXIST|FAULT|FBIG|HOSTDOWN|HOSTUNREACH|INVAL|IO"
-    r"|ISDIR|LOOP|MFILE|MSGSIZE|NAMETOOLONG|NETDOWN|NETUNREACH|NFILE|NOBUFS|NODEV|NOENT|NOEXEC|NOMEM|NOSPC|NOSYS|NOTCONN|NOTDIR"
-    r"|NOTEMPTY|NXIO|OPNOTSUPP|PERM|PROTO|REMOTEIO|ROFS|STALE|TIMEDOUT|UCLEAN)\b"
-)
 OF_ERRNO = re.compile(
     rf"(?:^|[:(\]\"'`] ?|failed with |errno ?[=:]? ?\d{{1,3}},? )(?:{'|'.join(ERRNO)})\b|\[?[Ee]rrno[ =:]{{1,2}}\d"
 )
@@ -107,14 +102,6 @@ METRIC = any_of(
     ignore_case=True,
 )  # fmt: skip
 """Numbers of errors, names that only contain such a word, and headings of columns."""
-
-HANDLED = any_of(
-    r"ignor(?:ed|ing)", r"caught(?! signal \d)", r"handled", r"expected error", r"recovered", r"suppress(?:ed|ing)",
-    r"fall(?:ing|s)? ?back", r"fallback", r"retry(?:ing)?", r"will be retried", r"skipp(?:ed|ing)", r"PASSED",
-    r"passed", r"ok",
-    ignore_case=True, words=True,
-)  # fmt: skip
-"""Words of a program that continues after an error."""
 
 SHELL = any_of(
     r": (?:line \d{1,6}: )?(?:command not found|not found|cannot execute(?: binary file| required)?"
@@ -203,53 +190,3 @@ FAILS = any_of(
     ignore_case=True, words=True,
 )  # fmt: skip
 """Words of a failure in a line without a level."""
-
-LIKELY_PLAIN = any_of(
-    r"\bmissing_keys", r"\bunexpected_keys", r"\bif (?:this|it) fails", r"\bmay fail", r"\bmight fail",
-    r"\bignor(?:e|ing) (?:\w+ ){0,2}(?:error|exception)s? (?:when|while|during|in|from|of)\b",
-    r"\bdeprecat", r"\btip:", r"\bsee also", r"\busage:",
-    r"\bnot an error\b", r"\balready exists\.?$",
-    ignore_case=True,
-)  # fmt: skip
-"""Words of a line that warns in advance."""
-
-VICTIM = any_of(
-    r"^(?-i:UNAVAILABLE|DEADLINE_EXCEEDED|ABORTED): [^\d\s]",
-    r"connection (?:was )?(?:reset|closed|aborted|lost|dropped)(?: by| unexpectedly|$|[:.,])", r"\bbroken pipe\b",
-    r"socket closed", r"reset by peer", r"closed by (?:remote )?peer",
-    r"remote (?:process|peer|host|end) (?:has )?(?:exited|closed|died|disconnected)", r"\bepipe\b",
-    r"\beconnreset\b", r"connectionreset", r"brokenpipe", r"connectionaborted", r"\bSIGTERM\b", r"\bsignal 15\b",
-    r"\bSIGINT\b", r"closing signal", r"^terminated\b", r": terminated\b", r"\bcancell?ed\b", r"keyboardinterrupt",
-    r"received (?:a )?(?:stop|shutdown|termination)", r"watchdog (?:caught|thread)",
-    r"some nccl operations have failed", r"to avoid data inconsistency", r"taking the entire process down",
-    r"(?:another|other|remote|some) (?:rank|task|worker|process|node|peer)s? (?:has |have |had )?(?:failed"
-    r"|exited|died|is gone|are gone|crashed|timed out|unhealthy)",
-    r"heartbeat(?: \w{1,20}){0,3} (?:timeout|timed out|lost|missed)",
-    r"lost (?:the )?(?:connection|contact|peer|worker)", r"peer (?:is )?(?:gone|dead|disconnected|closed)",
-    r"operation was cancel", r"context cancel", r"failed to recv, got 0 bytes",
-    r"end of file\b.{0,40}(?:peer|socket)", r"stopping (?:all|other) (?:ranks|workers|processes)",
-    ignore_case=True,
-)  # fmt: skip
-"""Texts of a process that lost another one, or received a signal to stop."""
-
-REPORT = any_of(
-    r"\bexit(?:ed|s|ing)?(?: \w{1,12}){0,3} (?:code|status)s?(?: was| is| of)?[:= ]{0,3}-?[1-9]\d{0,3}\b",
-    r"\bexit ?code[:= ]{0,5}-?[1-9]", r"\breturn(?:ed)? (?:code|value)[:= ]{0,3}-?[1-9]",
-    r"^\+ exit [1-9]", r"\brc ?[=:] ?[1-9]\d{0,2}\b",
-    r"non-?zero (?:exit|return|status)", r"\bexit status [1-9]", r"\bstatus=[1-9]\d{0,2}/",
-    r"failed with result '", r"job step aborted", r"mpirun noticed that", r"primary job +terminated normally",
-    r"\bchildfailederror\b", r"calledprocesserror",
-    r"\btask[s ]{1,3}[\d,-]{1,40}: (?:killed|exited|terminated|running|segmentation|aborted|bus error)",
-    r"crashloopbackoff", r"oomkilled", r"backofflimitexceeded",
-    r"\b(?:worker|actor|process|child|pod|container|task|rank|subprocess|raylet"
-    r"|node)s?\b(?: \S{1,60}){0,4} (?:has |have |was |were |unexpectedly )?(?:died|exited unexpectedly"
-    r"|terminated unexpectedly|terminated with(?! signal sigkill)|exited with(?! (?:exit )?(?:code|status):? 0\b)"
-    r"|crashed)\b",
-    r"main process exited", r"error_file: <n/a>", r"\btraceback : ", r"root cause \(first observed",
-    r"other failures:", r"killing subprocess", r"died with <signals", r"one or more processes exited",
-    r"^(?:error ~ )?error executing process >", r"^error executing job with overrides", r"force terminated",
-    r"(?<!recent )failures:$", r"<no_other_failures>", r"===+ .{0,60} failed =",
-    r"command terminated with", r"killed by signal", r"terminated by signal", r"exited on signal",
-    ignore_case=True,
-)  # fmt: skip
-"""Reports about the end of another process."""

@@ -161,7 +161,7 @@ class _Lines:
             in_traceback = facts.is_in_exception(line.file, line.line)
             return is_exception(line.text) and not in_traceback and self._progress_after(line) > 1
         is_followed = line.line < self._last_plain or names_substitute(line.text)
-        if weight is ErrorWeight.FAILURE and is_followed and continues(line.text):
+        if weight >= ErrorWeight.FAILURE and is_followed and continues(line.text):
             return True
         ended_well = max(self._good, self._end) if weight is ErrorWeight.FAILURE else self._good
         return ended_well > line.line or self._progress_after(line) > 0

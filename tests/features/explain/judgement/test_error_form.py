@@ -2,7 +2,6 @@
 
 from pylaunch.base.dataclass import replace
 from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_weight
-from pylaunch.features.explain.judgement.error_words import HANDLED
 from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
@@ -10,6 +9,7 @@ from pylaunch.store.content import signature_sources, signatures
 from pylaunch.verdict.logs.line import LinePrefixes, Origin
 from pylaunch.verdict.logs.scan import scan
 from pylaunch.verdict.logs.signature import Role
+from pylaunch.verdict.logs.traceback import continues
 from tests.features.explain.judgement.recorded import CASES, recorded, texts_of
 
 CATALOGUE = signatures()
@@ -36,7 +36,7 @@ def known_lines() -> dict[str, str]:
     for name, text in texts.items():
         for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
             found[f"{name}:{number}"] = line
-    return {name: line for name, line in found.items() if form_of(line) is not None and not HANDLED.search(line)}
+    return {name: line for name, line in found.items() if form_of(line) is not None and not continues(line)}
 
 
 def test_most_failures_that_a_signature_knows_have_the_form_of_an_error() -> None:
