@@ -156,15 +156,20 @@ FIXED = ("--port", str(PORT))
 
 FAULTS: tuple[Case, ...] = (
     Case("link cut", lambda lab: again(lab, lab["n3"].cut()), "reach.host", ("n3",)),
-    Case("no SSH server", _no_sshd, "reach.host", ("n2",)),
+    Case("no SSH server", _no_sshd, "reach.host", ("n2",), shows=("tcp: {address} port 22: Connection refused",)),
     Case(
         "key not accepted",
         lambda lab: again(lab, changed(lab["n2"], "/root/.ssh/authorized_keys", lambda text: "")),
         "reach.host", ("n2",),
+        shows=("tcp: {address} port 22 accepts connections", "server: SSH-2.0-OpenSSH", "as in known_hosts",
+               "login: the server accepts publickey", "login: offered {key} ED25519 SHA256:"),
     ),
     Case("account without a login shell", _no_shell, "reach.host", ("n2",)),
     Case("ForceCommand runs another command", _forced_command, "reach.host", ("n2",)),
-    Case("host key changed", _other_host_key, "reach.host", ("n2",)),
+    Case(
+        "host key changed", _other_host_key, "reach.host", ("n2",),
+        shows=("host key: shows ssh-ed25519 SHA256:", "host key: known_hosts has ssh-ed25519 SHA256:"),
+    ),
     Case(
         "rc file prints",
         lambda lab: changed(lab["n2"], "/root/.bashrc", lambda text: f"echo welcome\n{text}"),

@@ -163,17 +163,20 @@ def test_one_role_that_is_refused_lets_no_rank_of_another_one_start(cluster: Dir
     assert {each["status"] for each in cluster.outcomes().values()} == {"refused", "stopped"}
 
 
-def test_an_interrupt_stops_the_trainer_before_the_servers(cluster: DirectoryCluster) -> None:
+def begun(cluster: DirectoryCluster, *words: str) -> subprocess.Popen[str]:
+    """Start the job with a trainer that waits, once one of its ranks does."""
     directory = cluster.inventory.parent
     (directory / "job.toml").write_text(JOB.format(listen="0.0.0.0", timeout=100))
-    wait = "import time; print('waits', flush=True); time.sleep(600)"
-    (directory / "trainer.py").write_text(wait)
-    job = cluster.begin(
-        "start", "-i", str(cluster.inventory), "--workdir", str(directory), "--python", "/usr/bin/python3",
-        "--framework", "direct", str(directory / "job.toml"),
-    )  # fmt: skip
+    (directory / "trainer.py").write_text("import time; print('waits', flush=True); time.sleep(600)")
+    place = ("--workdir", str(directory), "--python", "/usr/bin/python3", "--framework", "direct")
+    job = cluster.begin("start", "-i", str(cluster.inventory), *place, *words, str(directory / "job.toml"))
     assert job.stdout is not None
     assert "waits" in job.stdout.readline()
+    return job
+
+
+def test_an_interrupt_stops_the_trainer_before_the_servers(cluster: DirectoryCluster) -> None:
+    job = begun(cluster)
     job.terminate()
     end = ended(job, code=ExitCode.INTERRUPTED)
     assert end.stderr.splitlines()[-1] == "job rl stopped: pylaunch received SIGTERM"
@@ -186,18 +189,10 @@ def test_an_interrupt_stops_the_trainer_before_the_servers(cluster: DirectoryClu
 def test_the_id_of_a_job_stands_for_its_runs_and_stop_ends_them_in_order_after_the_controller_has_died(
     cluster: DirectoryCluster,
 ) -> None:
-    directory = cluster.inventory.parent
-    (directory / "job.toml").write_text(JOB.format(listen="0.0.0.0", timeout=100))
-    wait = "import time; print('waits', flush=True); time.sleep(600)"
-    (directory / "trainer.py").write_text(wait)
-    controller = cluster.begin(
-        "start", "-i", str(cluster.inventory), "--workdir", str(directory), "--python", "/usr/bin/python3",
-        "--framework", "direct", "--node-timeout", "100", str(directory / "job.toml"),
-    )  # fmt: skip
+    controller = begun(cluster, "--node-timeout", "100")
     assert controller.stdout is not None
     assert controller.stderr is not None
     job = controller.stderr.readline().split()[3].rstrip(":")
-    assert "waits" in controller.stdout.readline()
     assert "waits" in controller.stdout.readline()
     controller.kill()
     controller.communicate()
@@ -225,7 +220,7 @@ def test_the_id_of_a_job_stands_for_its_runs_and_stop_ends_them_in_order_after_t
     again = cluster.run("rerun", job, code=ExitCode.USAGE).stderr
     refused = f"error: {job} is a job of several roles, and rerun takes one run: name one\n  {runs[0]['run']}"
     assert again.startswith(refused)
-    elsewhere = CommandLine(cluster.inventory, directory / "elsewhere")
+    elsewhere = CommandLine(cluster.inventory, cluster.state.with_name("elsewhere"))
     known = documented(elsewhere.run("ps", job, "-i", str(cluster.inventory), "--json").stdout, "pylaunch ps")
     assert [each["status"] for each in known["runs"]] == ["stopped"] * 3
 
