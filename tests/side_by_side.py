@@ -4,6 +4,7 @@ The unit of work is a group, usually one file. A process of pytest-xdist runs th
 fixtures of the group are made once.
 """
 
+import contextlib
 import os
 
 import pytest
@@ -78,9 +79,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let the longest group go before the others, on its processors and on those of its nodes; only root can."""
-    if os.geteuid() == 0 and hasattr(item.config, "workerinput"):
-        os.setpriority(os.PRIO_PROCESS, 0, NICE if group(item.nodeid) == FIRST[0] else BEHIND)
+    """Let the longest group go before the others, on its processors and on those of its nodes."""
+    if hasattr(item.config, "workerinput"):
+        with contextlib.suppress(PermissionError):  # Only root goes before others again, and only root has nodes.
+            os.setpriority(os.PRIO_PROCESS, 0, NICE if group(item.nodeid) == FIRST[0] else BEHIND)
 
 
 def _place(name: str) -> int:
