@@ -38,8 +38,6 @@ class UsageReported:
 
     host: str
     usage: protocol.Usage
-    clock_offset: float | None = None
-    """Clock of the node minus ours when the connection began, in seconds; None where it is not reported."""
 
 
 RunEvent = Event | LinesWritten | UsageReported | RankView

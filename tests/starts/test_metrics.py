@@ -44,9 +44,7 @@ def test_a_live_run_is_served_and_its_end_is_counted(directories: Callable[..., 
     def of_node(name: str) -> list[float | None]:
         return [values().get((f"pylaunch_node_{name}", node, run)) for node in ("n1", "n2")]
 
-    wait_until(lambda: None not in of_node("cpu_ratio"), "the load of both nodes")
     wait_until(lambda: of_node("up") == [1, 1], "both nodes answer")
-    assert all(offset is not None and abs(offset) < 60 for offset in of_node("clock_offset_seconds"))
     wait_until(lambda: values()["pylaunch_run_ranks", run, "running"] == 2, "both ranks run")
     wait_until(lambda: values().get(("pylaunch_run_steps_per_second", run)), "the rate of the steps")
     assert values()["pylaunch_run_step_furthest", run] >= 1

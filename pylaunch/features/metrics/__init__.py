@@ -3,13 +3,10 @@
 samples       numbers of the live runs of the records and of their nodes; nothing is stopped or recorded
 exposition    samples as metrics of prometheus-client, and the server
 command       `metrics`
-dashboard.json: a dashboard of Grafana with these metrics
 """
 
 from pylaunch.terminal.doors import Verb
 
 VERBS = {
-    "metrics": Verb(
-        "pylaunch.features.metrics.command", "Serve live runs as metrics for Prometheus and Grafana", after="gpus"
-    ),
+    "metrics": Verb("pylaunch.features.metrics.command", "Serve live runs as metrics for Prometheus", after="gpus"),
 }

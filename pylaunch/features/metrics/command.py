@@ -4,7 +4,6 @@ import contextlib
 import ipaddress
 import sys
 import threading
-from pathlib import Path
 
 import click
 
@@ -14,7 +13,6 @@ from pylaunch.terminal import console
 from pylaunch.terminal.doors import imported
 
 DEFAULT = "127.0.0.1:9733"
-DASHBOARD = Path(__file__).with_name("dashboard.json")
 
 
 @click.command()
@@ -25,18 +23,14 @@ DASHBOARD = Path(__file__).with_name("dashboard.json")
     default=15.0,
     show_default=True,
     metavar="SECONDS",
-    help="Interval at which records are read and nodes report their load.",
+    help="Interval at which records are read and nodes report.",
 )
-@click.option("--dashboard", is_flag=True, help="Print the dashboard for Grafana as JSON, and leave.")
-def command(*, listen: str, every: float, dashboard: bool) -> int:
+def command(*, listen: str, every: float) -> int:
     """Serve the live runs that are recorded here as metrics for Prometheus, at http://ADDRESS:PORT/metrics.
 
     Nothing is stopped or recorded. A scrape waits for no node: it gets what the nodes have reported so far. Ctrl-C
     ends it, and the runs continue.
     """
-    if dashboard:
-        console.data(DASHBOARD.read_text(encoding="utf-8").rstrip("\n"))
-        return ExitCode.DONE
     address, port = _address(listen)
     try:
         exposition = imported("pylaunch.features.metrics.exposition")

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import NodePlan, RunPlan, base_of
+from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.runs import steady_clock
@@ -39,24 +39,11 @@ OF_RUN = {
 OF_NODE = {
     "node_up": "1 if the node answers, else 0.",
     LAST_ANSWER: "Time since the last answer of the node.",
-    "node_clock_offset_seconds": "Clock of the node minus that of this machine when the connection to it began.",
-    "node_devices": "Devices of the run on the node, as planned.",
-    "node_cpu_ratio": "Share of all cores in use.",
-    "node_memory_used_bytes": "Memory in use.",
-    "node_memory_bytes": "Memory of the node.",
-    "node_network_receive_bytes_per_second": "Bytes received per second.",
-    "node_network_transmit_bytes_per_second": "Bytes sent per second.",
-    "node_gpu_ratio": "Mean utilization of all GPUs; absent without one.",
-    "node_gpu_memory_used_bytes": "GPU memory in use.",
-    "node_gpu_memory_bytes": "GPU memory of the node.",
 }
 
 
-def sample_of(board: Board, heard: Mapping[str, float], clocks: Mapping[str, float], now: float) -> Sample:
-    """Return the numbers of `board` at `now`, seconds since the epoch.
-
-    `heard` has the last answer of each host, `clocks` the offset of its clock.
-    """
+def sample_of(board: Board, heard: Mapping[str, float], now: float) -> Sample:
+    """Return the numbers of `board` at `now`, seconds since the epoch. `heard` has the last answer of each host."""
     plan = board.plan
     run = base_of(plan.run)
     lost = {rank.rank for node in plan.nodes if node.host.name in board.lost for rank in node.ranks} - board.ended
@@ -72,22 +59,11 @@ def sample_of(board: Board, heard: Mapping[str, float], clocks: Mapping[str, flo
         **{name: {(run,): value} for name, value in zip(OF_RUN, of_run, strict=True)},
     }
     for node in plan.nodes:
-        labels = (run, visible_line(node.host.name)[:LONGEST_LABEL])
-        for name, value in zip(OF_NODE, _of_node(node, board, heard, clocks), strict=True):
-            sample.setdefault(name, {})[labels] = value
+        host = node.host.name
+        labels = (run, visible_line(host)[:LONGEST_LABEL])
+        sample.setdefault("node_up", {})[labels] = host in heard and host not in board.lost
+        sample.setdefault(LAST_ANSWER, {})[labels] = heard.get(host)
     return sample
-
-
-def _of_node(
-    node: NodePlan, board: Board, heard: Mapping[str, float], clocks: Mapping[str, float]
-) -> tuple[float | None, ...]:
-    """Return the numbers in the order of `OF_NODE`."""
-    host = node.host.name
-    about = host in heard and host not in board.lost, heard.get(host), clocks.get(host), len(node.devices)
-    if (usage := board.usage.get(host)) is None:
-        return *about, *(None,) * 8
-    gpu = (None,) * 3 if usage.gpu is None else (usage.gpu, usage.gpu_memory_used, usage.gpu_memory)
-    return *about, usage.cpu, usage.memory_used, usage.memory, usage.received, usage.sent, *gpu
 
 
 def ends_of_no_attempt() -> dict[tuple[str, str], int]:
@@ -132,23 +108,19 @@ class Sampler:
     def __init__(self, plan: RunPlan, every_s: float, before: "Sampler | None" = None) -> None:
         self._board = Board(plan)
         self._heard: dict[str, float] = {}
-        self._clocks: dict[str, float] = {}
         self.usage_every_s = every_s
         self.sample: Sample | None = None if before is None else before.sample
 
     def show(self, event: RunEvent) -> None:
         """Update the model with an event of a node."""
         self._board.add(event)
-        if isinstance(event, UsageReported) and event.clock_offset is not None:
-            set_since_s = time.time() - steady_clock.now()
-            self._clocks[event.host] = event.clock_offset - set_since_s
         is_lost = isinstance(event, Event) and event.kind is EventKind.CONTACT_LOST
         if isinstance(event, Event | LinesWritten | UsageReported) and event.host is not None and not is_lost:
             self._heard[event.host] = time.monotonic()
 
     def look(self) -> None:
         """Keep a sample."""
-        self.sample = sample_of(self._board, self._heard, self._clocks, steady_clock.now())
+        self.sample = sample_of(self._board, self._heard, steady_clock.now())
 
     def lose_all(self) -> None:
         """Keep a sample without an answer of any node."""

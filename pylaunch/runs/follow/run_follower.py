@@ -67,7 +67,7 @@ class OutputRelay:
         """Emit a message of `host`."""
         if isinstance(message, protocol.Usage):
             usage = on_our_clock(message, lambda time: self._fleet.our_time(host, time))
-            self._emit(UsageReported(host, usage, self._fleet.clock(host).seconds))
+            self._emit(UsageReported(host, usage))
             return
         self._offsets[host][message.stream] = message.offset
         if isinstance(message, protocol.Skipped):
