@@ -1,7 +1,6 @@
 """Notify people of how a run goes, away from the terminal: `start --notify TARGET`, `attach --notify TARGET`.
 
-target         reads TARGET and delivers to it
-observer       makes notifications of the events of a run; a thread for each target delivers them
+observer       makes notifications of the events of a run; a thread for each target posts them
 """
 
 from pylaunch.terminal.doors import ObserverOption
@@ -11,8 +10,8 @@ OBSERVER = ObserverOption(
     Option(
         name="notify", group=Group.FOLLOWING, multiple=True, default=(), metavar="TARGET", verbs=("start", "attach"),
         in_job_file=InJobFile.WHOLE, is_repeated=True,
-        help="Notify TARGET of the start, restarts, hangs and the end: https://…, command:PROGRAM or env:NAME (the "
-        "target in that variable). Several times: each of them.",
+        help="Notify a webhook of the start, restarts, hangs and the end: https://…, or env:NAME, the variable that "
+        "has it. Several times: each of them.",
     ),
     "pylaunch.features.notify.observer",
 )  # fmt: skip

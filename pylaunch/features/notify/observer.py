@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -29,13 +28,11 @@ from pylaunch.runs import steady_clock
 from pylaunch.runs.events import Attached, AttemptEnded, AttemptStarted, RanksReleased, StartEvent
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import RunEnding, RunObserver
-from pylaunch.transport import process
-from pylaunch.transport.process import describe_exit, program_path
 
 LIMIT_S = 5.0
 """Time for one delivery, and for all that are left when the run has ended."""
 
-EXAMPLES = "--notify https://…, command:PROGRAM or env:NAME"
+EXAMPLES = "--notify https://… or env:NAME"
 _PINGS = re.compile(r"@(?=everyone|here|channel|all\b)|<(?=[!@#]|https?:)")
 """Mentions of a whole chat, and links with another text, in the forms of Slack and Discord: the text is a rank's."""
 
@@ -53,31 +50,16 @@ class _NoRedirects(HTTPRedirectHandler):
 
 @dataclass(frozen=True)
 class NotifyTarget:
-    """A webhook, or a program that reads notifications from its stdin."""
+    """A webhook."""
 
     shown: str
     """Name for a person, without secrets."""
 
-    url: str = ""
-    argv: tuple[str, ...] = ()
-    """Program and its arguments; () for a webhook."""
+    url: str
 
     def deliver(self, notification: Mapping[str, object]) -> None:
-        """Deliver within LIMIT_S. Raises NotDeliveredError."""
-        if not self.argv:
-            self._post(_PINGS.sub(lambda found: f"{found[0]} ", str(notification["text"])), notification)
-            return
-        content = json.dumps(notification).encode() + b"\n"
-        try:
-            ended = process.run(self.argv, stdin=content, timeout_s=LIMIT_S)
-        except OSError as error:
-            raise NotDeliveredError(error.strerror or "cannot be started") from None
-        except PylaunchError:
-            raise NotDeliveredError(f"it took more than {LIMIT_S:g} s, or wrote too much") from None
-        if not ended.ok:
-            raise NotDeliveredError(describe_exit(ended.returncode))
-
-    def _post(self, text: str, notification: Mapping[str, object]) -> None:
+        """Post it within LIMIT_S. Raises NotDeliveredError."""
+        text = _PINGS.sub(lambda found: f"{found[0]} ", str(notification["text"]))
         content = json.dumps({**notification, "text": text, "content": text}).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "pylaunch"}
         try:
@@ -93,7 +75,7 @@ class NotifyTarget:
 
 
 def read_target(value: str, environment: Mapping[str, str]) -> NotifyTarget:
-    """Return the target that `value` names. Raises UsageError for a form, a program or a variable that is not there."""
+    """Return the target that `value` names. Raises UsageError for a form or a variable that is not there."""
     kind, _, name = value.partition(":")
     if kind != "env":
         return _read(value, "")
@@ -106,9 +88,7 @@ def read_target(value: str, environment: Mapping[str, str]) -> NotifyTarget:
 
 
 def _read(value: str, name: str) -> NotifyTarget:
-    kind, _, rest = value.partition(":")
-    if kind == "command":
-        return _command(rest, name)
+    kind = value.partition(":")[0]
     if kind not in ("http", "https") or not re.fullmatch("[!-~]+", value):  # The rest may be a secret.
         raise UsageError(f"--notify {name or visible_line(kind[:16]) + ':…'}: not a target", hint=EXAMPLES)
     try:
@@ -119,22 +99,7 @@ def _read(value: str, name: str) -> NotifyTarget:
     shown = name or f"{kind}://{host or ''}/…"
     if not host or has_user:
         raise UsageError(f"--notify {shown}: expected a host, and no user name", hint=EXAMPLES)
-    return NotifyTarget(shown, url=value)
-
-
-def _command(text: str, name: str) -> NotifyTarget:
-    hint = "--notify 'command:program argument'"
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"--notify {name or 'command:…'}: {error}", hint=hint) from None
-    if not words:
-        raise UsageError(f"--notify {name or 'command:'}: no program", hint=hint)
-    program = visible_line(words[0])
-    shown, path = name or f"command:{program}", program_path(words[0])
-    if path is None:
-        raise UsageError(f"--notify {shown}: program not found: {program}", hint=f"install {program}")
-    return NotifyTarget(shown, argv=(path, *words[1:]))
+    return NotifyTarget(shown, value)
 
 
 LONGEST = 1000

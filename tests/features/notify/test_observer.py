@@ -106,9 +106,9 @@ def test_an_interrupt_while_the_end_waits_for_a_target_changes_nothing_about_the
     def interrupted(self: threading.Thread, timeout: float | None = None) -> None:
         raise KeyboardInterrupt
 
-    run = observer(["command:true"])
+    run = observer(["http://127.0.0.1:9/"])
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "join", interrupted)
         run.at_end(RunEnding(PLAN.run, None))
     held.set()
-    assert "warning: --notify command:true: not delivered: interrupted" in capsys.readouterr().err
+    assert "warning: --notify http://127.0.0.1/…: not delivered: interrupted" in capsys.readouterr().err
