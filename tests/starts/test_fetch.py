@@ -68,8 +68,6 @@ def test_files_come_home_once_and_nothing_here_is_replaced_unasked(cluster: Dire
     assert "warning: n1: metrics.json: not replaced: another file is here" in again.stderr
     assert "1 file (3.0 MiB) fetched, 4 here already" in again.stderr
     assert (to / "n1/metrics.json").read_text() == "mine"
-    cluster.run("fetch", run, "metrics.json", "--to", str(to), "--replace", code=ExitCode.DONE)
-    assert (to / "n1/metrics.json").read_text() == "shared\n"
 
 
 def test_a_node_that_is_down_and_a_file_that_cannot_be_written_cost_only_themselves(

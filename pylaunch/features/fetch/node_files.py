@@ -63,9 +63,6 @@ class FetchRequest:
     plan: RunPlan
     patterns: Sequence[str]
     directory: Path
-    replaces: bool = False
-    """Replace files here that differ."""
-
     is_dry: bool = False
 
 
@@ -94,7 +91,7 @@ class _FileList(msgspec.Struct):
 
 
 def fetch(request: FetchRequest, say: Callable[[str], None]) -> FetchResult:
-    """Fetch the files; nothing here is replaced without `replaces`.
+    """Fetch the files; nothing here is replaced.
 
     Raises UsageError for a pattern, and where nothing matches; ClusterNotReadyError when no node answers.
     """
@@ -146,8 +143,7 @@ def _compared(request: FetchRequest, wanted: Fetched) -> FileResult:
         return FileResult(wanted, "failed", error.strerror or str(error))
     if here:
         return FileResult(wanted, "present")
-    is_kept = here is False and not request.replaces
-    return FileResult(wanted, "kept", "another file is here") if is_kept else FileResult(wanted, "planned")
+    return FileResult(wanted, "planned") if here is None else FileResult(wanted, "kept", "another file is here")
 
 
 async def _transferred(request: FetchRequest, planned: Sequence[Fetched]) -> list[FileResult]:
