@@ -84,8 +84,7 @@ def start(
 ) -> RunHandle:
     """Start `job` on `cluster` and return as soon as the run has an id and a record on this machine.
 
-    `container` and `container_mounts` are values of `--container` and `--container-mount`; without them, those of
-    `pylaunch.toml` in the working directory hold.
+    `container` and `container_mounts` are values of `--container` and `--container-mount`.
     The checks of a start run beside it, unless `options` chooses others. A start that is refused ends the run with
     Status.REFUSED. Raises UsageError for a job that does not fit the cluster.
     """

@@ -111,8 +111,7 @@ def job_changes(given: dict[str, Any]) -> Callable[[JobSpec], JobSpec]:
     """Take the values of `job_options` out of `given`, and return what they change in a job. Raises UsageError.
 
     What is returned raises UsageError for a job that they do not fit. `given` has the other options of the verb, which
-    may change, and may have `own`, the options that a role of a job file has itself, and `say`, which takes lines of
-    progress.
+    may change.
     """
     changes: list[Callable[[JobSpec], JobSpec]] = [door.in_job(given) for door in _doors("JOB_OPTIONS")]
 

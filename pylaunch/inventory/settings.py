@@ -8,7 +8,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 
 SETTINGS = "pylaunch.toml"
-KEYS = ("inventory", "env", "container")
+KEYS = ("inventory", "env")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -19,10 +19,6 @@ class Settings:
     inventory: Path | None = None
     env_name: str | None = None
     """Python environment of this project on the hosts."""
-
-    container_image: str | None = None
-    container_mounts: tuple[str, ...] = ()
-    """Values of `pylaunch start --container` and `--container-mount` where these are not given."""
 
 
 def read_settings(directory: Path) -> Settings:
@@ -41,13 +37,10 @@ def read_settings(directory: Path) -> Settings:
     if unknown := sorted(set(content) - set(KEYS)):
         raise UsageError(f"{settings.name}: unknown key: {', '.join(unknown)}", hint=f"the keys are {', '.join(KEYS)}")
     env = _table(content, "env", ("name",))
-    container = _table(content, "container", ("image", "mounts"))
     inventory = _text(content, "inventory", 'inventory = "cluster.ini"', "a path")
     return Settings(
         None if inventory is None else settings.parent / Path(inventory).expanduser(),
         environment_name(env["name"], f"{settings.name}: env.name") if "name" in env else None,
-        _text(container, "image", '[container] with image = "/data/torch.sif"', "an image", "container."),
-        _mounts(container.get("mounts", [])),
     )
 
 
@@ -69,15 +62,6 @@ def _table(content: Mapping[str, object], key: str, keys: Sequence[str]) -> Mapp
         hint = f"the keys are {', '.join(keys)}" if keys[1:] else f"the key is {keys[0]}"
         raise UsageError(f"{SETTINGS}: {key}: unknown key: {', '.join(unknown)}", hint=hint)
     return value
-
-
-def _mounts(value: object) -> tuple[str, ...]:
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return tuple(value)
-    hint = '[container] with mounts = ["/data:/data:ro"]'
-    raise UsageError(
-        f"{SETTINGS}: container.mounts: expected a list of SRC:DST or SRC:DST:ro, got {value!r}", hint=hint
-    )
 
 
 def _text(content: Mapping[str, object], key: str, hint: str, expected: str, table: str = "") -> str | None:

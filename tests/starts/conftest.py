@@ -49,7 +49,6 @@ def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("driver.py", "examples/ray_driver.py"),
         ("vllm.toml", "examples/vllm/job.toml"),
         ("torchft.toml", "examples/torchft/job.toml"),
-        ("prime_rl.toml", "examples/prime_rl/job.toml"),
         ("client.py", "examples/vllm/client.py"),
     ):
         (directory / name).write_text((ROOT / example).read_text())

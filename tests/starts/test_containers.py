@@ -91,36 +91,32 @@ def test_neither_ranks_that_ignore_signals_nor_a_container_outlive_a_stop_or_the
     wait_until(lambda: kept() == "", "the container is removed")
 
 
-def test_python_starts_in_the_container_of_the_project_and_prints_nothing(
+def test_python_starts_in_a_container_and_prints_nothing(
     directories: Callable[..., DirectoryCluster],
     image: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "pylaunch.toml").write_text(f'[container]\nimage = "{image}"\nmounts = ["/usr:/usr:ro"]\n')
-    monkeypatch.chdir(tmp_path)
     cluster = api.load_cluster(directories("n1").inventory)
     job = api.Job(("sh", "-c", "test -e /marker"), api.Framework.COMMAND, str(tmp_path))
-    inside = api.start(cluster, job, api.StartOptions())
-    bare = api.start(cluster, job, api.StartOptions(), container="none")
+    inside = api.start(cluster, job, api.StartOptions(), container=image, container_mounts=("/usr:/usr:ro",))
+    bare = api.start(cluster, job, api.StartOptions())
     assert inside.wait(timeout_s=60).status is api.Status.DONE
     assert bare.wait(timeout_s=60).status is api.Status.FAILED
     assert capfd.readouterr() == ("", "")
     with pytest.raises(api.UsageError, match="--container-mount /a:/b: the ranks have no container"):
-        api.check(cluster, job, container="none", container_mounts=("/a:/b",))
+        api.check(cluster, job, container_mounts=("/a:/b",))
 
 
 ROLES = """\
 [roles.trainer]
-program = ["sh", "-c", "test -e /marker && grep -q / {place}/bare && touch {place}/trained"]
+program = ["sh", "-c", "test -e /marker && until grep -q / {place}/bare; do sleep 0.1; done; touch {place}/trained"]
 container = "{image}"
 container-mount = "/usr:/usr:ro"
 after = "watcher"
 shared = true
 [roles.watcher]
-program = ["sh", "-c", "test ! -e /marker && cat /proc/self/mountinfo > {place}/bare && echo watches && exec sleep 600"]
-ready = "output:watches"
+program = ["sh", "-c", "test ! -e /marker && cat /proc/self/mountinfo > {place}/bare && exec sleep 600"]
 service = true
 shared = true
 """

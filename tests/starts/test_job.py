@@ -4,13 +4,16 @@ import json
 import socket
 import subprocess
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pylaunch.errors import ExitCode
 from tests.json_pages import documented
 from tests.starts.cluster import CommandLine, DirectoryCluster, ended
+from tests.starts.receiver import receiving
 
 SERVER = """\
 import http.server, os, sys
@@ -99,14 +102,19 @@ def test_a_server_that_dies_is_restarted_and_the_trainer_waits_for_it(cluster: D
 
 
 def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_its_victim(
-    cluster: DirectoryCluster,
+    cluster: DirectoryCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notified_file = cluster.inventory.parent / "notified"
-    notifier = notified_file.with_name("notify.sh")
-    notifier.write_text(f"#!/bin/sh\ncat >> {notified_file}\necho >> {notified_file}\n")
-    notifier.chmod(0o755)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    notified: list[dict[str, Any]] = []
+
+    def take(request: BaseHTTPRequestHandler, body: bytes) -> None:
+        notified.append(json.loads(body))
+        request.send_response(200)
+        request.end_headers()
+
     dies = 'trainer.program=["trainer.py", "{roles.server.endpoints}", "/die"]'
-    job = start(cluster, "--json", f"--notify=command:{notifier}", "--set", dies)
+    with receiving(take) as port:
+        job = start(cluster, "--json", f"--notify=http://127.0.0.1:{port}/", "--set", dies)
     assert job.returncode == ExitCode.JOB_FAILED, job.stderr
     document = documented(job.stdout, "pylaunch start")
     assert [each["part"] for each in document["failed_first"]] == ["server.0"]
@@ -115,7 +123,6 @@ def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_it
     assert hint in job.stderr
     released = {each["part"]: each["released"] for each in document["parts"]}
     assert released["server.0"] == released["server.1"] < released["trainer"]
-    notified = [json.loads(line) for line in notified_file.read_text().splitlines() if line]
     assert {each["event"] for each in notified} == {"end"}
     assert notified[-1]["text"].startswith(f"pylaunch job rl ({document['id']}): failed: ")
     assert "failed first: server.0 (run " in notified[-1]["text"]
@@ -130,26 +137,10 @@ def test_a_server_that_listens_elsewhere_is_never_ready_and_the_reason_is_printe
     assert "trainer was not started" in job.stderr
 
 
-def test_a_role_starts_when_another_one_has_written_a_line_and_the_shipped_tree_is_read_once(
-    cluster: DirectoryCluster,
-) -> None:
-    tree = cluster.inventory.parent / "tree"
-    tree.mkdir()
-    (tree / "server.py").write_text("import time; print('serves 7', flush=True); time.sleep(600)")
-    (tree / "trainer.py").write_text("print('trained')")
-    (tree / ".gitignore").write_text("*.log")
-    (tree / "x.log").write_text("x")
-    sets = ("server.ready=output:serves", 'trainer.program=["trainer.py"]', "trainer.workdir=.")
-    job = start(cluster, f"--sync={tree}", *(word for each in sets for word in ("--set", each)))
-    assert job.returncode == ExitCode.DONE, job.stderr
-    assert job.stderr.count("ready (output:serves): rank 0: serves 7") == 2
-    assert job.stderr.count("note: .gitignore leaves out 1 file") == 1
-
-
 def test_an_answer_of_another_process_is_no_readiness(cluster: DirectoryCluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         port = stranger.getsockname()[1]
-        ports = ("--set", f"server.ports={{ http = {port} }}", "--set", f"server.ready=tcp:{port}")
+        ports = ("--set", f"server.ready=tcp:{port}")
         program = ("--set", 'server.program=["sleep", "600"]', "--set", "server.framework=command")
         job = start(cluster, "--set", "server.replicas=1", *ports, *program, timeout=2)
     assert job.returncode == ExitCode.JOB_FAILED

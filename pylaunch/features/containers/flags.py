@@ -1,14 +1,12 @@
 """Options of a start that give its ranks a container."""
 
-import contextlib
 import re
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
-from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Container, JobSpec
 from pylaunch.model.text.argv import quoted
 from pylaunch.protocol.node_task import MountTask
@@ -24,17 +22,11 @@ NAME = re.compile(r"[A-Za-z0-9][\w.:/@-]*")
 PYTHON = "python3"
 """Interpreter of ranks in a container, found on PATH there."""
 
-NONE = "none"
-"""Value of --container for ranks without one, against a default."""
-
-WITH_IMAGE = "--container IMAGE, or omit --container-mount"
-AN_IMAGE = 'image = "/data/torch.sif" there, or image = "none" if only a start with --container IMAGE has the mounts'
-
 OPTIONS = (
     Option(
         name="container", group=Group.CONTAINER, metavar="IMAGE", verbs=("start", "check"),
         help="Root directory of the ranks: the name of an image of podman or docker on every node, or the path of a "
-        "SIF or squashfs for apptainer or enroot; none: no container.",
+        "SIF or squashfs for apptainer or enroot.",
     ),
     Option(
         name="container_mount", group=Group.CONTAINER, multiple=True, default=(), metavar="SRC:DST[:ro]",
@@ -49,28 +41,21 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
 
     Values that are not given are those of the settings in the working directory.
     """
-    typed_image, typed_mounts = given.pop("container"), given.pop("container_mount")
-    own = given.get("own", ())
-    settings = read_settings(Path.cwd())
-    image: str | None = typed_image or settings.container_image
-    are_mounts_given = typed_mounts or "container_mount" in own
-    words = typed_mounts if are_mounts_given else settings.container_mounts
-    if image is None or image == NONE:
-        is_overridden = "container" in own and "container_mount" not in own  # A role keeps out of the image of others.
-        if is_overridden or not words or not (typed_mounts or image is None):
-            return lambda job: job
+    image: str | None = given.pop("container")
+    words: Sequence[str] = given.pop("container_mount")
+    if image is None:
 
-        def refused(job: JobSpec) -> JobSpec:  # Not before it is called: each role of a job file may have an image.
-            with _errors_of(typed_mounts):
-                where = f"--container-mount {' '.join(words)}"
-                raise UsageError(f"{where}: the ranks have no container", hint=WITH_IMAGE if typed_mounts else AN_IMAGE)
+        def bare(job: JobSpec) -> JobSpec:  # Each role of a job file may have an image: this one has none.
+            if words:
+                raise UsageError(
+                    f"--container-mount {' '.join(words)}: the ranks have no container",
+                    hint="--container IMAGE, or omit --container-mount",
+                )
+            return job
 
-        return refused
+        return bare
     _leave_out_of_tree(image, given)
-    with _errors_of(are_mounts_given):
-        mounts = _mounts(words)
-    with _errors_of(typed_image):
-        container = Container(_on_nodes(image), mounts)
+    container = Container(_on_nodes(image), _mounts(words))
 
     def changed(job: JobSpec) -> JobSpec:
         return replace(job, container=container, python=job.python or PYTHON)
@@ -84,16 +69,6 @@ def _leave_out_of_tree(image: str, given: MutableMapping[str, Any]) -> None:
     if path.is_relative_to(tree) and path.exists():
         pattern = re.sub(r"([\\*?\[ ])", r"\\\1", f"/{path.relative_to(tree)}")
         given["sync_exclude"] = (*given.get("sync_exclude", ()), pattern)
-
-
-@contextlib.contextmanager
-def _errors_of(typed: object) -> Iterator[None]:
-    """Name the settings in errors of a block, if the value that it reads was not typed."""
-    try:
-        yield
-    except UsageError as error:
-        error.message = error.message if typed else f"{SETTINGS}: [container]: {error.message}"
-        raise
 
 
 def _mounts(words: Sequence[str]) -> tuple[MountTask, ...]:

@@ -33,7 +33,7 @@ from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import program
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.events import AttemptEnded, LinesWritten, RanksReleased, StartEvent
+from pylaunch.runs.events import AttemptEnded, RanksReleased, StartEvent
 from pylaunch.runs.follow.run_follower import LAST_S
 from pylaunch.runs.planned import PlannedRun
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
@@ -88,11 +88,11 @@ Show = Callable[[PlannedPart, "StartEvent | PartOver"], None]
 
 
 def free_ports(parts: Sequence[Part]) -> dict[str, list[int]]:
-    """Return free ports by address of the first hosts whose ports are not numbers in the file.
+    """Return free ports by address of the first hosts of roles with ports.
 
     Raises ClusterNotReadyError for a host that cannot be asked.
     """
-    wanted = Counter(part.first.rank_address for part in parts for number in part.role.ports.values() if not number)
+    wanted = Counter(part.first.rank_address for part in parts for _ in part.role.ports)
     if not wanted:
         return {}
     hosts = {part.first.rank_address: part.first for part in reversed(parts)}
@@ -131,8 +131,6 @@ class _PartRun:
 
         self._stop_reason = ""
         self._interrupts = 0
-        ready = planned.part.role.ready
-        self._text = ready.target if ready is not None and ready.by == "output" else None
         self.thread = threading.Thread(target=self._run, name=f"part {self.name}", daemon=True)
 
     def let_go(self, instant: float) -> None:
@@ -198,11 +196,6 @@ class _PartRun:
                 self._heard.put(_failure(self.name, plan.attempt, outcome))
             case Event(kind=EventKind.STOP_ASKED):
                 self._heard.put(PartFailing(self.name))
-            case LinesWritten() if self._text is not None:
-                found = next((line for line in event.text.splitlines() if self._text in line), None)
-                if found is not None:
-                    rank = event.stream.partition(".")[0]
-                    self._heard.put(ReadinessSeen(self.name, is_ready=True, why=f"rank {rank}: {found[:LONGEST_WHY]}"))
 
 
 def _failure(name: str, run_id: str, outcome: Outcome) -> AttemptFailed:
@@ -245,7 +238,7 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
             for name, state in course.parts.items():
                 ready = state.role.ready
                 is_alive = name in testers and testers[name].is_alive()
-                if state.is_tested and ready is not None and ready.by != "output" and not is_alive:
+                if state.is_tested and ready is not None and not is_alive:
                     testers[name] = _tester(runs[name].planned, ready, course, heard)
             deadline = course.deadline()
             with contextlib.suppress(Empty):

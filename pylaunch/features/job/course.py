@@ -69,7 +69,7 @@ class PartState:
     @property
     def tested_until(self) -> float:
         """Monotonic time at which it has taken too long; the first test is awaited, and its result is the reason."""
-        is_untested = self.role.ready is not None and self.role.ready.by != "output" and not self.last_test
+        is_untested = self.role.ready is not None and not self.last_test
         return self.since + max(self.role.ready_timeout, TEST_TIMEOUT_S + 1.0 if is_untested else 0.0)
 
 
@@ -321,8 +321,6 @@ class Course:
             return Ending(Status.STOPPED, f"{part} was stopped", part, event.reason, wall)
         if event.status is Status.REFUSED and not self.parts[part].has_started:
             return Ending(Status.REFUSED, f"{part} was not started", part, event.reason, wall)
-        if role.on_failure == "continue":
-            return self._done(wall)
         reason = f"{part} ended, and it is a service" if event.status is Status.DONE else f"{part} failed"
         detail = event.reason if event.status is Status.REFUSED else ""
         return Ending(Status.FAILED, reason, part, detail, wall)
@@ -331,11 +329,8 @@ class Course:
         """Return the end of a job whose roles have ended, services apart."""
         if any(not part.role.service for part in self._live()):
             return None
-        failed = [name for name, part in self.parts.items() if not part.role.service and part.status is Status.FAILED]
-        ended = [name for name, part in self.parts.items() if not part.role.service]
-        if failed and len(failed) == len(ended):
-            return Ending(Status.FAILED, f"all of {', '.join(ended)} failed", failed[-1], at=wall)
-        return Ending(Status.DONE, f"{', '.join(name for name in ended if name not in failed)} done", at=wall)
+        ended = ", ".join(name for name, part in self.parts.items() if not part.role.service)
+        return Ending(Status.DONE, f"{ended} done", at=wall)
 
     def _ending_by_time(self, now: float, wall: float) -> Ending | None:
         for name, part in self.parts.items():

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, ValidationError
 
-from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.model.text.sanitise import visible_line
@@ -18,20 +18,13 @@ from pylaunch.model.text.typed_json import converted
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-MOST_LEVELS = 8
 MOST_NODES = 100_000
 MOST_REPLICAS = 512
 READY_TIMEOUT_S = 600.0
 LONGEST_S = 7 * 86400.0
 PORTS = range(1, 65536)
-BESIDE = "role:"
-"""Beginning of the `hosts` of a role that is placed on those of another one."""
-
-ReadyBy = Literal["tcp", "http", "output"]
-"""The port accepts connections; a request there is answered with a status from 200 to 399; a rank writes a line."""
-
-OnFailure = Literal["end", "continue"]
-"""Effect of the failure of a role, after its restarts: the job ends, or the other roles continue."""
+ReadyBy = Literal["tcp", "http"]
+"""The port accepts connections; a request there is answered with a status from 200 to 399."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +33,7 @@ class ReadyTest:
 
     by: ReadyBy
     target: str
-    """Name or number of a port, or the text of a line."""
+    """Name or number of a port."""
 
     path: str = ""
     """Path of the HTTP request."""
@@ -64,7 +57,7 @@ class JobRole:
     """Hosts of each replica; None is all that are left."""
 
     hosts: str | None = None
-    """Pattern of the inventory's hosts and groups, or role:NAME for the hosts of another role; None is any host."""
+    """Pattern of the inventory's hosts and groups; None is any host."""
 
     replicas: int = 1
     shared: bool = False
@@ -73,8 +66,8 @@ class JobRole:
     devices: bool = True
     """False: its ranks see no devices, and it takes none from roles on the same hosts."""
 
-    ports: Mapping[str, int] = field(default_factory=dict)
-    """Port by name; 0 is one that is free on the first node of the replica."""
+    ports: tuple[str, ...] = ()
+    """Names of ports; each replica has free ones on its first node."""
 
     after: tuple[str, ...] = ()
     """Roles that are ready before the ranks of this one start."""
@@ -85,14 +78,8 @@ class JobRole:
     ready_timeout: float = READY_TIMEOUT_S
     """Seconds."""
 
-    on_failure: OnFailure = "end"
     service: bool = False
     """Runs until the other roles have ended; pylaunch stops it then."""
-
-    @property
-    def beside(self) -> str | None:
-        """Role on whose hosts it is placed."""
-        return self.hosts.removeprefix(BESIDE) if self.hosts is not None and self.hosts.startswith(BESIDE) else None
 
 
 @dataclass(frozen=True)
@@ -111,13 +98,13 @@ _KEYS: Mapping[str, tuple[Any, str]] = {
     "shared": _FLAG,
     "devices": _FLAG,
     "after": (tuple[str, ...], "names of roles"),
+    "ports": (tuple[str, ...], 'names, such as ["http"]'),
     "ready-timeout": (Annotated[float, Meta(gt=0, le=LONGEST_S)], f"seconds, at most {LONGEST_S:g}"),
-    "on-failure": (OnFailure, " or ".join(get_args(OnFailure))),
     "service": _FLAG,
 }
 """Type and description of a value."""
 
-OWN_KEYS = ("program", "ports", "ready", *_KEYS)
+OWN_KEYS = ("program", "ready", *_KEYS)
 """Keys of a role that are no options of `start`; `nodes` is both."""
 
 
@@ -133,10 +120,6 @@ def read(text: str, path: str, sets: Sequence[str], options: Collection[str]) ->
             _set(table, word)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {error}", hint="an example: pylaunch help roles") from None
-    except RecursionError:
-        raise _too_deep(path) from None
-    if _is_deeper(table, MOST_LEVELS):
-        raise _too_deep(path)
     reader = _FileReader(options)
     job = reader.job(table, path.rpartition("/")[2].removesuffix(".toml"))
     if reader.errors:
@@ -166,22 +149,6 @@ def _set(table: dict[str, Any], word: str) -> None:
         inner[keys[-1]] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         inner[keys[-1]] = text  # A word without quotation marks, as a shell passes it.
-
-
-def _too_deep(where: str) -> UsageError:
-    return UsageError(f"{where}: more than {MOST_LEVELS} levels of tables and lists", hint="pylaunch help roles")
-
-
-def _is_deeper(value: object, most: int) -> bool:
-    """Return True for a value with more than `most` levels of tables and lists."""
-    level: list[object] = [value]
-    for _ in range(most + 1):
-        level = [
-            inner
-            for each in level
-            for inner in (each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
-        ]
-    return bool(level)
 
 
 class _FileReader:
@@ -225,7 +192,7 @@ class _FileReader:
         for written, value in table.items():
             key, parameter = written.replace("_", "-"), written.replace("-", "_")
             if key in _KEYS:
-                self._convert(own, key, [value] if key == "after" and isinstance(value, str) else value)
+                self._convert(own, key, [value] if key in ("after", "ports") and isinstance(value, str) else value)
             elif parameter in self._options:
                 options[parameter] = value
             elif key not in OWN_KEYS:
@@ -233,10 +200,13 @@ class _FileReader:
                     written, [*OWN_KEYS, *(each.replace("_", "-") for each in self._options)], 1
                 )
                 self._say(f"{written}: unknown key" + (f"; did you mean {near[0]}?" if near else ""))
-        ports = self._ports(table.get("ports", {}))
+        ports = own.get("ports", ())
+        for port in ports:
+            if not NAME.fullmatch(port):
+                self._say(f"ports: {port!r}: expected a name of lower-case letters, digits, - and _, a letter first")
         ready = self._ready(table.get("ready"), ports)
         program = self._program(table.get("program"))
-        return JobRole(name=name, program=program, options=options, ports=ports, ready=ready, **own)
+        return JobRole(name=name, program=program, options=options, ready=ready, **own)
 
     def _convert(self, own: dict[str, Any], key: str, value: object) -> None:
         kind, expected = _KEYS[key]
@@ -260,26 +230,13 @@ class _FileReader:
         self._say('program: expected a line or a list of words, such as "serve.py --port {ports.http}"')
         return ("program",)
 
-    def _ports(self, value: object) -> dict[str, int]:
-        if isinstance(value, list):
-            value = dict.fromkeys(map(str, value), 0)
-        if not isinstance(value, dict):
-            self._say(f'ports = {value!r}: expected names, such as ["http"], or numbers, such as {{ http = 8000 }}')
-            return {}
-        for name, number in value.items():
-            if not NAME.fullmatch(name) or type(number) is not int or (number and number not in PORTS):
-                self._say(f"ports: {name} = {number!r}: expected a name and a port, or 0 for a free one")
-        return {name: number for name, number in value.items() if type(number) is int}
-
-    def _ready(self, value: object, ports: Mapping[str, int]) -> ReadyTest | None:
+    def _ready(self, value: object, ports: Sequence[str]) -> ReadyTest | None:
         if value is None:
             return None
         by, _, target = value.partition(":") if isinstance(value, str) else ("", "", "")
         if by not in get_args(ReadyBy) or not target:
-            self._say(f"ready = {value!r}: expected tcp:PORT, http:PORT/PATH or output:TEXT")
+            self._say(f"ready = {value!r}: expected tcp:PORT or http:PORT/PATH")
             return None
-        if by == "output":
-            return ReadyTest("output", target)
         port, _, path = target.partition("/")
         if port not in ports and not (port.isdecimal() and int(port) in PORTS):
             self._say(
@@ -295,11 +252,6 @@ class _FileReader:
             for other in role.after:
                 if other not in names:
                     self._say(f"[roles.{role.name}] after = {other!r}: no such role")
-            there = names.get(role.beside or "")
-            if role.beside is not None and (there is None or there.beside is not None):
-                self._say(f"[roles.{role.name}] hosts = {role.hosts!r}: expected a role that has hosts of its own")
-            elif there is not None and not (role.shared and there.shared):
-                self._say(f"[roles.{role.name}] hosts = {role.hosts!r}: both roles need shared = true")
         try:
             TopologicalSorter({role.name: role.after for role in roles}).prepare()
         except CycleError as error:

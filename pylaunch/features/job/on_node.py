@@ -19,7 +19,6 @@ SLACK_S = 5.0
 """A process that is this much older than the ranks was there before them."""
 
 LEFT_TO_RENDEZVOUS = 32
-LOOPBACKS = ("127.0.0.1", "::1")
 
 
 def print_free_ports(count: int) -> None:
@@ -45,7 +44,7 @@ def print_readiness(port: int, path: str, address: str, run: str, age_s: float) 
     With `path`, a request there must be answered. `run` is the run of the part, whose ranks started `age_s` seconds
     ago.
     """
-    there, why = _answers(address, port, path)
+    there, why = _answer(address, port, path)
     stranger = _stranger(port, run, age_s) if there else ""
     if stranger:
         there, why = False, f"{stranger} listens on port {port}, and is no process of the run"
@@ -66,17 +65,8 @@ def _stranger(port: int, run: str, age_s: float) -> str:
     return str(found) if is_older else ""
 
 
-def _answers(address: str, port: int, path: str) -> tuple[bool, str]:
-    """Return whether `address` accepts a connection and, with a path, answers HTTP with a good status."""
-    there, why = _answer(address, port, path)
-    if not there and "refused" in why:
-        for loopback in LOOPBACKS:
-            if loopback != address and _answer(loopback, port, path)[0]:
-                return False, f"it answers on {loopback}:{port} and not on {address}:{port}: it must listen on 0.0.0.0"
-    return there, why
-
-
 def _answer(address: str, port: int, path: str) -> tuple[bool, str]:
+    """Return whether `address` accepts a connection and, with a path, answers HTTP with a good status."""
     where = f"{address}:{port}"
     try:
         if not path:

@@ -44,7 +44,7 @@ def placed(job: JobFile, cluster: Cluster, named: Callable[[str], Sequence[str]]
     A role without `nodes` takes the hosts that the others leave. Raises UsageError where there are too few hosts.
     """
     placer = _Placer(cluster)
-    counted = sorted(job.roles, key=lambda role: (role.beside is not None, role.nodes is None))
+    counted = sorted(job.roles, key=lambda role: role.nodes is None)
     found = {role.name: placer.parts(role, named) for role in counted}
     return tuple(part for role in job.roles for part in found[role.name])
 
@@ -72,11 +72,7 @@ class _Placer:
 
     def parts(self, role: JobRole, named: Callable[[str], Sequence[str]]) -> tuple[Part, ...]:
         """Return the replicas of `role`, and take their hosts."""
-        if role.beside is not None:
-            there = self._parts.items()
-            pool = tuple(name for name, roles in there if role.beside in {other.name for other in roles})
-        else:
-            pool = self._cluster.names if role.hosts is None else tuple(named(role.hosts))
+        pool = self._cluster.names if role.hosts is None else tuple(named(role.hosts))
         nodes = max(len(self._open(role, pool)) // role.replicas, 1) if role.nodes is None else role.nodes
         return tuple(Part(role, each, self._taken(role, each, nodes, pool)) for each in range(role.replicas))
 
@@ -132,29 +128,15 @@ def ranks_on_host(role: JobRole) -> int:
 def with_ports(parts: Iterable[Part], free: Mapping[str, Sequence[int]]) -> tuple[Part, ...]:
     """Return `parts` with a number for each port; `free` are free ports by address, of which each is used once.
 
-    Raises UsageError for a number that two parts have at one address, and where no free port is left.
+    Raises UsageError where no free port is left.
     """
     left = {address: list(ports) for address, ports in free.items()}
-    used: dict[tuple[str, int], str] = {}
     found = []
     for part in parts:
-        ports = {}
-        for name, number in part.role.ports.items():
-            host = part.first.rank_address
-            if not number:
-                if not left.get(host):
-                    raise UsageError(
-                        f"{host} has no free port for {part.name}: {name}", hint="a number, as in http = 8000"
-                    )
-                number = left[host].pop(0)
-            if other := used.get((host, number)):
-                raise UsageError(
-                    f"port {number} on {host}: {part.name} and {other} have it",
-                    hint=f'ports = ["{name}"] takes a free port for each replica',
-                )
-            used[host, number] = part.name
-            ports[name] = number
-        found.append(replace(part, ports=ports))
+        there = left.get(part.first.rank_address, [])
+        if len(there) < len(part.role.ports):
+            raise UsageError(f"{part.first.name} has too few free ports for {part.name}")
+        found.append(replace(part, ports={name: there.pop(0) for name in part.role.ports}))
     return tuple(found)
 
 

@@ -188,9 +188,9 @@ def flags_of(role: JobRole, command: click.Command, defaults: Mapping[str, Any])
                 own[name] = (*value, *own.get(name, ()))
             else:
                 own.setdefault(name, value)
-        own = {**{name: context.params[name] for name in of_features}, **own, "own": frozenset(role.options)}
+        own = {**{name: context.params[name] for name in of_features}, **own}
         in_job = job_changes(own)
-        return StartFlags(**{name: own[name] for name in own.keys() - {*of_features, "own"}}, in_job=in_job)
+        return StartFlags(**{name: own[name] for name in own.keys() - of_features}, in_job=in_job)
     except click.ClickException as error:
         raise UsageError(f"[roles.{role.name}] {error.format_message()}") from None
     except UsageError as error:

@@ -195,10 +195,7 @@ def show_plan(job: JobFile, parts: Sequence[PlannedPart]) -> None:
     console.say(f"job {job.name}: {counted(len(parts), 'run')} of {counted(len(job.roles), 'role')}")
     for each in parts:
         role, plan = each.part.role, each.planned.plan
-        ports = "".join(
-            f", {name} on {'port' if role.ports[name] else 'a free port, here'} {number}"
-            for name, number in each.part.ports.items()
-        )
+        ports = "".join(f", {name} on a free port, here {number}" for name, number in each.part.ports.items())
         console.data(f"{each.part.name}: {counted(plan.world_size, 'rank')} on {fold(each.part.cluster.names)}{ports}")
         console.data(f"    {quoted(masked(plan.job.command))}  ({plan.job.framework.value})")
         if plan.job.container is not None:
@@ -208,4 +205,4 @@ def show_plan(job: JobFile, parts: Sequence[PlannedPart]) -> None:
         if role.ready is not None:
             console.data(f"    ready when {role.ready.words}, within {role.ready_timeout:g} s")
         end = "is stopped when the other roles have ended" if role.service else "ends on its own"
-        console.data(f"    {end}; a failure {'ends the job' if role.on_failure == 'end' else 'ends this part only'}")
+        console.data(f"    {end}")

@@ -15,7 +15,6 @@ from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import judge_settings, start_file
 from pylaunch.features.render_files.scripts import Script, slurm_script, torchrun_script
 from pylaunch.inventory import load_cluster
-from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.secret import refuse_secrets
@@ -78,8 +77,6 @@ def _plan(target: str, typed: StartFlags, inventory: Path | None, limit: str | N
     Raises UsageError for one that the target cannot start, and for a secret on the command line or in a variable,
     because the script would contain it.
     """
-    if read_settings(Path.cwd()).container_image is not None:
-        console.say(f"note: {SETTINGS}: [container] is for pylaunch start; what render writes makes no containers")
     if start_file(typed.words) is not None:
         raise UsageError(
             f"{typed.words[0]}: {target} starts one program, not the roles of a job file",

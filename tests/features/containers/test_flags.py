@@ -1,6 +1,5 @@
 """Options of a container: the job that they describe, and what is refused."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,8 @@ def test_the_job_has_the_image_its_mounts_and_the_python_of_the_image() -> None:
     job = flags.in_job(values)(JOB)
     mounts = (MountTask("/data", "/data", read_only=True), MountTask("/scratch/me", "/scratch"))
     assert job.container == Container("/images/torch.sqsh", mounts)
-    assert container("nvcr.io/nvidia/pytorch:24.12-py3") == Container("nvcr.io/nvidia/pytorch:24.12-py3")
+    named = flags.in_job(given("nvcr.io/nvidia/pytorch:24.12-py3"))(JOB)
+    assert named.container == Container("nvcr.io/nvidia/pytorch:24.12-py3")
     assert job.python == "python3"
     assert values == {"nodes": 2}
 
@@ -39,7 +39,6 @@ def test_a_job_without_a_container_and_a_python_that_was_chosen_stay() -> None:
     ("image", "mount", "error"),
     [
         (None, "/data:/data", "--container-mount /data:/data: the ranks have no container"),
-        ("none", "/data:/data", "--container-mount /data:/data: the ranks have no container"),
         (
             "./image.sqsh",
             "/data:/data",
@@ -121,51 +120,3 @@ def test_an_image_in_the_tree_to_ship_is_no_part_of_the_code(tmp_path: Path, mon
         flags.in_job(values)
         found = read_tree(tree, values["sync_exclude"])
         assert [file.path for file in found.manifest.files] == shipped
-
-
-@pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
-    """Writes [container] into pylaunch.toml of the working directory."""
-    monkeypatch.chdir(tmp_path)
-    return lambda keys: (tmp_path / "pylaunch.toml").write_text(f"[container]\n{keys}\n")
-
-
-def container(image: str | None, *mounts: str) -> Container | None:
-    return flags.in_job(given(image, *mounts))(JOB).container
-
-
-def test_settings_of_the_project_are_the_values_that_are_not_given(settings: Callable[[str], object]) -> None:
-    settings('image = "/own.sqsh"\nmounts = ["/data:/data:ro"]')
-    data, other = MountTask("/data", "/data", read_only=True), MountTask("/a", "/b")
-    assert container(None) == Container("/own.sqsh", (data,))
-    assert container(None, "/a:/b") == Container("/own.sqsh", (other,))
-    assert container("/other.sqsh") == Container("/other.sqsh", (data,))
-    assert container("none") is None
-    settings('image = "none"\nmounts = ["/data:/data:ro"]')
-    assert container(None) is None
-    assert container("/other.sqsh") == Container("/other.sqsh", (data,))
-    with pytest.raises(UsageError, match=r"^--container-mount /a:/b: the ranks have no container"):
-        container(None, "/a:/b")
-    settings('mounts = ["/data:/data:ro"]')
-    assert container("none") is None
-
-
-@pytest.mark.parametrize(
-    ("keys", "error"),
-    [
-        (
-            'image = "./a"',
-            "pylaunch.toml: [container]: --container ./a: neither an absolute path on the nodes nor the name of",
-        ),
-        ('image = "/a"\nmounts = ["/d"]', "pylaunch.toml: [container]: --container-mount /d: expected SRC:DST"),
-        ('mounts = ["/a:/b"]', "pylaunch.toml: [container]: --container-mount /a:/b: the ranks have no container"),
-        ("image = 3", "pylaunch.toml: container.image: expected an image, got 3"),
-        ('mounts = "/a:/b"', "pylaunch.toml: container.mounts: expected a list of SRC:DST or SRC:DST:ro, got '/a:/b'"),
-        ('mount = ["/a:/b"]', "pylaunch.toml: container: unknown key: mount"),
-    ],
-)
-def test_a_wrong_setting_is_refused_with_its_place(keys: str, error: str, settings: Callable[[str], object]) -> None:
-    settings(keys)
-    with pytest.raises(UsageError) as refused:
-        container(None)
-    assert refused.value.message.startswith(error)

@@ -3,8 +3,6 @@
 These tests need pylaunch.features.containers and pylaunch.features.job.
 """
 
-from pathlib import Path
-
 import pytest
 
 from pylaunch.cli.commands.run.start import command
@@ -39,30 +37,19 @@ def test_a_role_in_an_image_leaves_the_others_bare() -> None:
 
 
 def test_options_of_the_command_line_are_those_of_roles_that_have_no_such_key() -> None:
-    job = roles(a="", b=OWN, c='container-mount = "/c:/c"', d='container = "none"', e="container-mount = []")
+    job = roles(a="", b=OWN, c='container-mount = "/c:/c"', e="container-mount = []")
     assert containers(job, "--container", "/default", "--container-mount", "/data:/data") == {
         "a": "/default with /data:/data",
         "b": "/own.sqsh with /data:/data",
         "c": "/default with /c:/c",
-        "d": None,
         "e": "/default",
     }
-
-
-def test_no_mounts_of_a_role_replace_those_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("pylaunch.toml").write_text('[container]\nimage = "/project"\nmounts = ["/data:/data"]\n')
-    found = containers(roles(a="", b="container-mount = []"))
-    assert found == {"a": "/project with /data:/data", "b": "/project"}
-    Path("pylaunch.toml").write_text('[container]\nmounts = ["/data:/data"]\n')
-    assert containers(roles(a=OWN, b='container = "none"')) == {"a": "/own.sqsh with /data:/data", "b": None}
 
 
 @pytest.mark.parametrize(
     ("keys", "error"),
     [
         ('container-mount = "/a:/b"', "--container-mount /a:/b: the ranks have no container"),
-        ('container = "none"\ncontainer-mount = "/a:/b"', "--container-mount /a:/b: the ranks have no container"),
         (f'{OWN}\ncontainer-mount = "/a"', "--container-mount /a: expected SRC:DST or SRC:DST:ro"),
         (
             'container = "./torch"',

@@ -120,25 +120,12 @@ def test_a_service_that_ends_by_itself_has_failed_and_a_person_may_stop_it(
     assert job.ended == ended
 
 
-def test_a_part_that_may_fail_does_not_end_the_job_unless_all_do() -> None:
-    group = role("group", on_failure="continue")
-    job = Job(**{"group.0": group, "group.1": group}).runs()
-    assert job.does(PartEnded("group.0", Status.FAILED, "")) == []
-    assert job.does(PartEnded("group.1", Status.DONE, "")) == []
-    assert job.ended == (Status.DONE, "group.1 done")
-    job = Job(**{"group.0": group, "group.1": group}).runs()
-    job.does(PartEnded("group.0", Status.FAILED, ""), PartEnded("group.1", Status.FAILED, ""))
-    assert job.ended == (Status.FAILED, "all of group.0, group.1 failed")
-
-
-def test_a_restart_waits_for_the_servers_that_are_left_and_ends_the_job_where_none_is() -> None:
-    server = role("server", ready=READY, on_failure="continue", service=True)
-    job = Job(**{"server.0": server, "server.1": server, "trainer": TRAINER}).runs()
-    assert job.does(PartEnded("server.0", Status.FAILED, ""), PartFailing("trainer")) == []
-    assert job.does(PartPrepared("trainer")) == [LetGo(("trainer",))]
-    assert job.does(PartReleased("trainer", AT), PartEnded("server.1", Status.FAILED, ""), PartFailing("trainer")) == []
-    assert job.does(PartPrepared("trainer")) == [StopPart("trainer", "trainer waits for server, which has ended")]
-    assert job.ended == (Status.FAILED, "trainer waits for server, which has ended")
+def test_a_role_whose_server_has_ended_before_it_was_ready_does_not_start() -> None:
+    job = Job(server=role("server", ready=READY), trainer=TRAINER)
+    job.does(PartPrepared("server"), PartPrepared("trainer"), PartReleased("server", AT))
+    assert job.does(PartEnded("server", Status.DONE, "")) == [
+        StopPart("trainer", "trainer waits for server, which has ended")
+    ]
 
 
 def test_a_part_that_restarts_waits_until_the_server_that_restarts_is_ready_again() -> None:

@@ -36,7 +36,7 @@ def test_a_role_has_its_own_keys_and_options_of_start() -> None:
     server, trainer = job.roles
     assert job.name == "rl"
     assert (server.program, server.replicas, server.ports, server.service) == (
-        ("serve.py", "--port", "{ports.http}"), 2, {"http": 0}, True,
+        ("serve.py", "--port", "{ports.http}"), 2, ("http",), True,
     )  # fmt: skip
     assert server.ready == ReadyTest("http", "http", "/health")
     assert server.options == {"max_restarts": 3}
@@ -44,13 +44,12 @@ def test_a_role_has_its_own_keys_and_options_of_start() -> None:
 
 
 def test_values_of_the_command_line_replace_those_of_the_file() -> None:
-    sets = ("trainer.nodes=4", "rollout.on-failure=continue", "trainer.env.LR=1e-3", "rollout.ports={ http = 8000 }")
+    sets = ("trainer.nodes=4", "trainer.env.LR=1e-3", 'rollout.ports=["http", "grpc"]')
     job = read(JOB, "job.toml", sets, OPTIONS)
     rollout, trainer = job.roles
     assert trainer.nodes == 4
-    assert rollout.on_failure == "continue"
     assert trainer.options["env"] == {"LR": 0.001}
-    assert rollout.ports == {"http": 8000}
+    assert rollout.ports == ("http", "grpc")
 
 
 def test_all_errors_are_reported_together_with_their_role() -> None:
@@ -72,21 +71,16 @@ def test_all_errors_are_reported_together_with_their_role() -> None:
         (role('after = "b"'), "[roles.a] after = 'b': no such role"),
         (role('after = "b"') + '[roles.b]\nprogram = "y"\nafter = "a"\n', "after: a after b after a is a circle"),
         (role("service = true"), "every role is a service, so the job would never end: one role must end on its own"),
-        (role('ready = "log:up"'), "[roles.a] ready = 'log:up': expected tcp:PORT, http:PORT/PATH or output:TEXT"),
-        (role("ports = { a = 70000 }"), "[roles.a] ports: a = 70000: expected a name and a port, or 0 for a free one"),
-        (role('on-failure = "retry"'), "[roles.a] on-failure = 'retry': expected end or continue"),
+        (role('ready = "log:up"'), "[roles.a] ready = 'log:up': expected tcp:PORT or http:PORT/PATH"),
+        (role("ports = { a = 7000 }"), "[roles.a] ports = {'a': 7000}: expected names, such as [\"http\"]"),
+        (role('ports = ["A"]'), "[roles.a] ports: 'A': expected a name of lower-case letters"),
         (role("nodes = true"), "[roles.a] nodes = True: expected a whole number from 1 to 100000"),
-        (role('hosts = "role:b"'), "[roles.a] hosts = 'role:b': expected a role that has hosts of its own"),
-        (
-            role('hosts = "role:b"\nshared = true') + '[roles.b]\nprogram = "y"\n',
-            "[roles.a] hosts = 'role:b': both roles need shared = true",
-        ),
         (role("hosts = 5"), "[roles.a] hosts = 5: expected a text"),
         (role("ready-timeout = 0"), "[roles.a] ready-timeout = 0: expected seconds, at most 604800"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named_with_what_is_expected(text: str, error: str) -> None:
-    assert error in errors(text)
+    assert any(each.startswith(error) for each in errors(text))
 
 
 def test_a_file_that_is_no_toml_is_reported_with_its_line() -> None:
@@ -102,16 +96,3 @@ def test_a_name_that_a_terminal_would_obey_is_refused_and_shown_as_an_escape() -
     found = errors('name = "\\u001b[2J"\n"\\u001b[2J" = 1\n' + role(""))
     assert any("expected at most 63 letters" in each for each in found)
     assert "\x1b" not in "".join(found)
-
-
-@pytest.mark.parametrize(
-    ("text", "sets"),
-    [
-        (f"x = {'[' * 100_000}", ()),
-        ("[roles.a]\nready" + ".a" * 20_000 + " = 1", ()),
-        ('[roles.a]\nprogram = "x"\n', ("a.env=" + "[" * 100_000,)),
-    ],
-    ids=["brackets", "dots", "set"],
-)
-def test_a_file_of_too_many_levels_is_refused(text: str, sets: tuple[str, ...]) -> None:
-    assert "more than 8 levels of tables and lists" in errors(text, *sets)[0]

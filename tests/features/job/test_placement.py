@@ -32,14 +32,6 @@ def test_roles_take_hosts_in_order_and_one_without_a_number_takes_the_rest() -> 
     assert hosts(found) == {"trainer": ("n3", "n4", "n5"), "rollout.0": ("n1",), "rollout.1": ("n2",)}
 
 
-def test_a_role_beside_another_one_is_on_its_hosts_also_when_others_are_free() -> None:
-    found = parts(
-        cluster(3),
-        role("driver", hosts="role:head", shared=True), role("head", nodes=1, shared=True), role("w", nodes=1),
-    )  # fmt: skip
-    assert hosts(found) == {"driver": ("n1",), "head": ("n1",), "w": ("n2",)}
-
-
 def test_too_few_hosts_are_refused_with_the_roles_that_have_the_others() -> None:
     with pytest.raises(UsageError, match=r"needs 2 of the hosts n\[1-3\]: replica 0 needs 2 and finds 1") as caught:
         parts(cluster(3), role("a", nodes=2), role("b", nodes=2))
@@ -60,24 +52,20 @@ def test_shared_roles_spread_over_hosts_and_divide_the_devices() -> None:
         parts(cluster(1, devices=4), role("a", nodes=1, replicas=3, shared=True, options=two))
 
 
-def test_each_replica_has_a_free_port_of_its_first_host_and_a_number_of_the_file_stays() -> None:
-    free = {"http": 0}
-    found = parts(cluster(3), role("a", replicas=2, nodes=1, ports=free), role("b", ports={"x": 80}))
-    same = parts(cluster(1), role("a", replicas=2, nodes=1, shared=True, ports=free))
+def test_each_replica_has_a_free_port_of_its_first_host() -> None:
+    found = parts(cluster(3), role("a", replicas=2, nodes=1, ports=("http",)), role("b"))
+    same = parts(cluster(1), role("a", replicas=2, nodes=1, shared=True, ports=("http",)))
     ports = with_ports(found, {"10.0.0.1": [29500], "10.0.0.2": [29501]})
-    assert [dict(part.ports) for part in ports] == [{"http": 29500}, {"http": 29501}, {"x": 80}]
+    assert [dict(part.ports) for part in ports] == [{"http": 29500}, {"http": 29501}, {}]
     assert [dict(part.ports) for part in with_ports(same, {"10.0.0.1": [1, 2]})] == [{"http": 1}, {"http": 2}]
-
-
-def test_one_number_for_two_replicas_at_one_address_is_refused() -> None:
-    found = parts(cluster(1), role("a", replicas=2, nodes=1, shared=True, ports={"http": 8000}))
-    with pytest.raises(UsageError, match=r"port 8000 on 10\.0\.0\.1: a\.1 and a\.0 have it"):
-        with_ports(found, {})
+    with pytest.raises(UsageError, match=r"n1 has too few free ports for a\.1"):
+        with_ports(same, {"10.0.0.1": [1]})
 
 
 def test_every_rank_can_find_all_roles() -> None:
     found = with_ports(
-        parts(cluster(3), role("rollout", replicas=2, nodes=1, ports={"http": 8000}), role("trainer", nodes=1)), {}
+        parts(cluster(3), role("rollout", replicas=2, nodes=1, ports=("http",)), role("trainer", nodes=1)),
+        {"10.0.0.1": [8000], "10.0.0.2": [8000]},
     )
     values = places(found)
     assert values["roles.rollout.endpoints"] == "10.0.0.1:8000,10.0.0.2:8000"

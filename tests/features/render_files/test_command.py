@@ -33,17 +33,6 @@ def test_the_script_is_printed_and_how_to_use_it(capsys: Captured) -> None:
     assert shown.err == "use: sbatch train.sbatch\n"
 
 
-def test_a_container_of_the_project_is_in_no_file_and_a_note_says_so(directory: Path, capsys: Captured) -> None:
-    words = ["render", "slurm", "--", "train.py"]
-    assert run(words) == ExitCode.DONE
-    bare = capsys.readouterr().out
-    (directory / "pylaunch.toml").write_text('[container]\nimage = "/torch.sqsh"\n')
-    assert run(words) == ExitCode.DONE
-    shown = capsys.readouterr()
-    assert shown.out == bare
-    assert shown.err.startswith("note: pylaunch.toml: [container] is for pylaunch start;")
-
-
 @pytest.mark.parametrize("target", ["slurm", "torchrun"])
 def test_secrets_are_left_out_and_listed(target: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_value")
