@@ -42,8 +42,7 @@ FEATURES = (
     "variables",
     "verify",
 )
-"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, OBSERVER_OF_ALL_RUNS, START_FILE, NODES,
-JOB_OPTIONS, JUDGE."""
+"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, START_FILE, NODES, JOB_OPTIONS, JUDGE."""
 
 
 def _packages() -> Iterator[ModuleType]:
@@ -87,13 +86,7 @@ def observers(given: dict[str, Any]) -> Callable[[], tuple[RunObserver, ...]]:
     It raises UsageError for a value of an option.
     """
     values = [(each, given.pop(each.option.name, None)) for each in _observers()]
-    modules = [getattr(package, "OBSERVER_OF_ALL_RUNS", "") for package in _packages()]
-
-    def new() -> tuple[RunObserver, ...]:
-        asked = [imported(each.module).observer(value) for each, value in values if value not in (None, ())]
-        return (*asked, *(imported(module).observer() for module in modules if module))
-
-    return new
+    return lambda: tuple(imported(each.module).observer(value) for each, value in values if value not in (None, ()))
 
 
 def start_file(words: Sequence[str]) -> StartFile | None:

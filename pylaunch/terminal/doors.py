@@ -98,9 +98,6 @@ class RunObserver:
     def at_end(self, ending: RunEnding) -> None:
         """Act when the run has ended. Raises nothing: the run keeps its exit code."""
 
-    def at_end_of_job(self, name: str, ending: RunEnding) -> None:
-        """Act when a job of several roles has ended, each of whose runs had observers of its own. Raises nothing."""
-
 
 @dataclass(frozen=True)
 class ObserverOption:

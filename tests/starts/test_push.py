@@ -129,19 +129,6 @@ def test_after_ctrl_c_the_same_command_sends_the_rest(cluster: PushCluster, blob
     assert cluster.pieces_of("n1") is None
 
 
-def test_a_push_after_one_that_was_killed_sends_the_rest(cluster: PushCluster, blob: Path) -> None:
-    first = cluster.push("--limit-rate", "1MB", str(blob), "blob")
-    wait_until(lambda: cluster.bytes_of("n1") >= PIECE, "n1 has a piece")
-    first.kill()
-    first.communicate()
-    done = cluster.pushed(str(blob), "blob")
-    assert done["exit_code"] == ExitCode.DONE
-    assert done["hosts"][0]["had"] >= PIECE
-    for node in cluster.nodes.values():
-        assert (node.path / "blob").read_bytes() == blob.read_bytes()
-        assert not list(node.path.glob(".pylaunch-push-*"))
-
-
 def test_a_file_that_changes_while_it_is_pushed_is_an_error_with_its_name(cluster: PushCluster, blob: Path) -> None:
     process = cluster.push("--limit-rate", "8MB", str(blob), "blob")
     wait_until(lambda: cluster.pieces_of("n1") is not None, "n1 is ready")

@@ -39,7 +39,6 @@ from pylaunch.runs.planned import PlannedRun
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions, begin, run
 from pylaunch.runs.start_checks import end_leftovers
-from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.transport import interrupts
 from pylaunch.verdict.rank_end import described
 
@@ -66,8 +65,6 @@ class PlannedPart:
     part: Part
     planned: PlannedRun
     options: StartOptions
-    observers: tuple[RunObserver, ...] = ()
-    """Those of its run; they are called in the thread of the part."""
 
     @property
     def run(self) -> str:
@@ -159,17 +156,11 @@ class _PartRun:
     def _run(self) -> None:
         status, reason = Status.REFUSED, "a bug in pylaunch, whose trace is printed"
         try:
-            over, status, reason = self._through()
+            status, reason = self._through()
         finally:  # Also after a bug: the nodes end a run without controller.
             self._heard.put(PartEnded(self.name, status, reason))
-        # The job continues meanwhile: a slow target of a notification delays no stop.
-        was_stopped = status is Status.STOPPED and over.outcome is None
-        stopped = Outcome(status, reason, steady_clock.now(), (), {}) if was_stopped else None
-        ending = RunEnding(self.planned.run, over.outcome or stopped, over.error)
-        for observer in self.planned.observers:
-            observer.at_end(ending)
 
-    def _through(self) -> tuple[PartOver, Status, str]:
+    def _through(self) -> tuple[Status, str]:
         """Run the part to its end."""
         planned = self.planned.planned
         options = replace(self.planned.options, hold=self._hold)
@@ -183,12 +174,10 @@ class _PartRun:
         except PylaunchError as error:
             over, status, reason = PartOver(None, error), Status.REFUSED, error.message
         self._show(self.planned, over)
-        return over, status, reason
+        return status, reason
 
     def _emit(self, event: StartEvent) -> None:
         self._show(self.planned, event)
-        for observer in self.planned.observers:
-            observer.on_event(event)
         match event:
             case RanksReleased(start=started):
                 self._heard.put(PartReleased(self.name, started.instant))

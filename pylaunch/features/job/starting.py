@@ -49,7 +49,7 @@ def started(
 ) -> int:
     """Start the job of a file, whose name is the first of the words, and return the exit code.
 
-    `judge` judges the variables of each role; `observers` makes those of each run.
+    `judge` judges the variables of each role; `observers` makes those of the job, which see its end.
     """
     context = click.get_current_context()
     defaults = given_here(context)
@@ -71,16 +71,16 @@ def started(
         if current().as_json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         console.say(f"job {job.name} is {job_id(planned)}: {counted(len(planned), 'run')}")
-        watched = [replace(each, observers=observers()) for each in planned]
-        course = run_job(watched, view.show, view.changed)
+        course = run_job(planned, view.show, view.changed)
     document.show(outcome_data(job, course, planned))
     show_end(job.name, course, planned)
     ending = course.ending
     if ending is None:
         return ExitCode.BUG
-    of_job = RunEnding(job_id(planned), Outcome(ending.status, end_reason(course, planned), ending.at, (), {}))
+    reason = f"job {job.name}: {end_reason(course, planned)}"
+    of_job = RunEnding(job_id(planned), Outcome(ending.status, reason, ending.at, (), {}))
     for observer in observers():
-        observer.at_end_of_job(job.name, of_job)
+        observer.at_end(of_job)
     return ending.status.exit_code
 
 

@@ -17,7 +17,7 @@ from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.inventory.load import known_secrets
 from pylaunch.model.clock import in_utc
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import masked, sounds_secret
@@ -141,7 +141,7 @@ class Notifier(RunObserver):
                     self._notify("restart", "; ".join(filter(None, reasons)))
             case Attached(record):
                 self._follow(record.plan)
-            case RanksReleased(plan, start) if not self._is_started and plan.job.part is None:
+            case RanksReleased(plan, start) if not self._is_started:
                 self._is_started = True
                 ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
                 seconds = sum(start.phases.values())
@@ -156,41 +156,25 @@ class Notifier(RunObserver):
                 pass
 
     def at_end(self, ending: RunEnding) -> None:
-        """Notify of the end, and wait for all targets together as long as one delivery may take.
-
-        A part of a job of several roles that has not failed is not notified of: the job has an end of its own.
-        """
-        has_failed = ending.outcome is not None and ending.outcome.status is Status.FAILED
-        if has_failed or self._plan is None or self._plan.job.part is None:
-            self._end(ending)
-        else:
-            self._close()
-
-    def at_end_of_job(self, name: str, ending: RunEnding) -> None:
-        """Notify of the end of a job of several roles, as of that of a run."""
-        self._end(ending, f"job {name} ({ending.run})")
+        """Notify of the end, and wait for all targets together as long as one delivery may take."""
+        status, reason = "refused", "the start ended with an error" if ending.error is None else ending.error.message
+        if ending.outcome is not None:
+            status, reason = ending.outcome.status.value, ending.outcome.reason
+        self._notify("end", reason, status, ending)
+        until = time.monotonic() + LIMIT_S
+        for target in self._targets:
+            target.close(until)
 
     def _follow(self, plan: RunPlan) -> None:
         self._plan = plan
         self._hide = Redaction([*self._ours, *known_secrets(plan, os.environ)]).hide
 
-    def _end(self, ending: RunEnding, subject: str = "") -> None:
-        status, reason = "refused", "the start ended with an error" if ending.error is None else ending.error.message
-        if ending.outcome is not None:
-            status, reason = ending.outcome.status.value, ending.outcome.reason
-        self._notify("end", reason, status, ending, subject)
-        self._close()
-
-    def _notify(
-        self, moment: str, reason: str, status: str = "running", ending: RunEnding | None = None, subject: str = ""
-    ) -> None:
+    def _notify(self, moment: str, reason: str, status: str = "running", ending: RunEnding | None = None) -> None:
         plan = self._plan
-        part = None if plan is None else plan.job.part
         run = plan.run if plan is not None else "" if ending is None else ending.run
-        subject = subject or f"run {run}" + (f", {part.name} of job {part.job_name}" if part else "")
         shown = self._line(reason)
         what = {"start": "started: ", "end": f"{status}: "}.get(moment, "")
-        text = self._line(f"pylaunch {subject}: {what}{shown}")
+        text = self._line(f"pylaunch run {run}: {what}{shown}")
         notification = {
             "event": moment,
             "run": run,
@@ -205,11 +189,6 @@ class Notifier(RunObserver):
         }
         for target in self._targets:
             target.put(notification)
-
-    def _close(self) -> None:
-        until = time.monotonic() + LIMIT_S
-        for target in self._targets:
-            target.close(until)
 
     def _line(self, text: str) -> str:
         """Return `text` masked, then on one line, then cut."""
