@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.bench.run.bench_run import SIZES
+from pylaunch.features.bench.bench_run import SIZES
 from tests.json_pages import documented
 from tests.starts.cluster import ended, made_of_directories
 

@@ -1,8 +1,8 @@
-"""Communication tests: bandwidths, latencies, and the node or link that is slow (`bench`).
+"""Communication tests: bandwidths, and the node or link that is slow (`bench`).
 
 judgement/       pure: measurements in, verdicts out
 ranks/           the program that measures; shipped to the nodes
-run/             runs of that program
+measure          runs of that program, and the verdict
 """
 
 from pylaunch.terminal.doors import Names, Verb

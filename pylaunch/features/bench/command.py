@@ -7,8 +7,8 @@ import click
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.bench import view
-from pylaunch.features.bench.run.events import CHOSEN, BenchRequest, BenchStage
-from pylaunch.features.bench.run.measure import BACKENDS, bench
+from pylaunch.features.bench.events import CHOSEN, BenchRequest, BenchStage
+from pylaunch.features.bench.measure import BACKENDS, bench
 from pylaunch.inventory import load_cluster
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, document, options

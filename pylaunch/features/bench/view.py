@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from pylaunch.base.dataclass import asdict
+from pylaunch.features.bench.events import BenchBegun, BenchEvent, BenchResult, StageEndedOnAll
 from pylaunch.features.bench.judgement.measurements import AllReduceTimed, bus_bandwidth
-from pylaunch.features.bench.run.events import BenchBegun, BenchEvent, BenchResult, StageEndedOnAll
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import Event
 from pylaunch.model.text.size import shown_size

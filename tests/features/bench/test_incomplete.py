@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
+from pylaunch.features.bench import bench_run
+from pylaunch.features.bench.events import CHOSEN, BenchRequest, BenchResult, BenchStage
+from pylaunch.features.bench.measure import bench
 from pylaunch.features.bench.ranks.rounds import pairs_of
-from pylaunch.features.bench.run import bench_run
-from pylaunch.features.bench.run.events import CHOSEN, BenchRequest, BenchResult, BenchStage
-from pylaunch.features.bench.run.measure import bench
 from pylaunch.features.bench.view import conclusions
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pylaunch.features.bench.events import BenchBegun, BenchResult
 from pylaunch.features.bench.judgement.confirmation import PairVerdict, SlowNode
 from pylaunch.features.bench.judgement.measurements import AllReduceTimed
-from pylaunch.features.bench.run.events import BenchBegun, BenchResult
 from pylaunch.features.bench.view import BenchView, as_json, conclusions
 
 

@@ -9,6 +9,14 @@ from pathlib import Path
 import pylaunch.features.bench.ranks as program
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.features import judge_settings
+from pylaunch.features.bench.events import (
+    OF_ALL_RUNS,
+    BenchBegun,
+    BenchEmit,
+    BenchRequest,
+    BenchStage,
+    StageEndedOnAll,
+)
 from pylaunch.features.bench.judgement.measurements import (
     AllReduceTimed,
     BarrierPassed,
@@ -19,14 +27,6 @@ from pylaunch.features.bench.judgement.measurements import (
 )
 from pylaunch.features.bench.judgement.pairs import Pair, PairRate, pair_rates
 from pylaunch.features.bench.ranks.rounds import pairs_of
-from pylaunch.features.bench.run.events import (
-    OF_ALL_RUNS,
-    BenchBegun,
-    BenchEmit,
-    BenchRequest,
-    BenchStage,
-    StageEndedOnAll,
-)
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import TREE, Framework, JobSpec, Sync

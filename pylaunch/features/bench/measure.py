@@ -10,11 +10,8 @@ measured before is the result.
 import random
 
 from pylaunch.errors import ClusterNotReadyError, UsageError
-from pylaunch.features.bench.judgement.confirmation import PairVerdict, confirmations, pair_verdict
-from pylaunch.features.bench.judgement.measurements import AllReduceTimed
-from pylaunch.features.bench.judgement.pairs import Pair, Screening, round_numbers, screened
-from pylaunch.features.bench.run.bench_run import BenchRun, RoundPlan
-from pylaunch.features.bench.run.events import (
+from pylaunch.features.bench.bench_run import BenchRun, RoundPlan
+from pylaunch.features.bench.events import (
     CHOSEN,
     OF_ALL_RUNS,
     BenchEmit,
@@ -23,6 +20,9 @@ from pylaunch.features.bench.run.events import (
     BenchStage,
     StageEndedOnAll,
 )
+from pylaunch.features.bench.judgement.confirmation import PairVerdict, confirmations, pair_verdict
+from pylaunch.features.bench.judgement.measurements import AllReduceTimed
+from pylaunch.features.bench.judgement.pairs import Pair, Screening, round_numbers, screened
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.runs.connect.interruptible import InterruptSource
