@@ -46,8 +46,9 @@ def test_rerun_has_the_options_of_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOOK", "https://hooks.example.com/other")
     asked = {
-        **ASKED, "save_logs": Path("logs"), "notify": ("https://hooks.example.com/token", "command:true"),
+        **ASKED, "save_logs": Path("logs"), "notify": ("https://hooks.example.com/token", "env:HOOK"),
     }  # fmt: skip
     request = to_repeat(asked, OPTIONS)
     assert "token" not in str(request)
