@@ -13,7 +13,6 @@ they came from is not recorded, and no host ever asks.
 import hashlib
 import json
 import platform
-import re
 import sys
 import tarfile
 import tempfile
@@ -218,15 +217,6 @@ def _texts(path: Path, seen: frozenset[Path] = frozenset(), named: str = "") -> 
             included = (path.parent / rest.strip()).resolve()
             if included not in seen:
                 yield from _texts(included, seen | {included}, f"{path}:{number}: {line.strip()}: ")
-        elif (found := _OPTION_OF_PIP.match(line)) is not None and path.suffix == ".txt":
-            raise UsageError(
-                f"{path}:{number}: {found[1]} is an option of pip for the whole file",
-                hint="write it on a line of its own",
-            )
-
-
-_OPTION_OF_PIP = re.compile(r"[^#-][^#]*\s(--?(?!hash\b|config-settings\b|global-option\b)[a-z][\w-]*)")
-"""A line of a requirement with an option that pip takes on lines of their own alone."""
 
 
 def _download(request: LockRequest, directory: Path, progress: LockProgress) -> list[Path]:

@@ -7,7 +7,6 @@ from pylaunch.errors import UsageError
 from pylaunch.provision.environments.environment import (
     LockRequest,
     Wheel,
-    _texts,
     as_requirements,
     lock,
     lock_text,
@@ -56,8 +55,6 @@ def test_requirements_that_do_not_exist_are_named_before_anything_is_fetched(tmp
     [
         ("requirements.txt", "six\n-c missing.txt\n",
          r"requirements\.txt:2: -c missing\.txt: no such requirements file: .*missing\.txt"),
-        ("requirements.txt", "six\ntorch==2.6 --index-url https://download.example.com\n",
-         r"requirements\.txt:2: --index-url is an option of pip for the whole file"),
         ("environment.yml", "dependencies:\n- torch\n",
          r"environment\.yml is a file of conda, and pylaunch locks wheels"),
     ],
@@ -66,12 +63,6 @@ def test_what_cannot_be_locked_is_refused_with_its_line(name: str, text: str, me
     (tmp_path / name).write_text(text)
     with pytest.raises(UsageError, match=message):
         lock(LockRequest((tmp_path / name,), tmp_path / "environment"))
-
-
-def test_hashes_and_options_on_lines_of_their_own_are_read(tmp_path: Path) -> None:
-    file = tmp_path / "requirements.txt"
-    file.write_text("--index-url https://x\nsix==1 \\\n    --hash=sha256:00\ntorch; python_version > '3' # -x\n")
-    assert list(_texts(file)) == [file.read_text()]
 
 
 def test_rolling_back_twice_comes_back(tmp_path: Path) -> None:
