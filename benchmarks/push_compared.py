@@ -34,7 +34,7 @@ from lab.node_faults.faults import SHAPED_BURST
 from lab.nodes.node import LabNode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.text.size import parse_size
+from pylaunch.model.text.quantity import parse_size
 
 UPLINK_MBPS = 100
 LINK_MBPS = 1000

@@ -58,7 +58,7 @@ def measure(lab: Lab, nodes: int, runs: int) -> None:
     ours, unchecked, theirs, inside, inside_theirs = [], [], [], [], []
     for _ in range(runs):  # In turns, so that what else this machine does falls on all.
         ours.append(since_grant(lab, *submit, "--", *DATE))
-        unchecked.append(since_grant(lab, *submit, "--no-check", "--", *DATE))
+        unchecked.append(since_grant(lab, *submit, "--skip", "all", "--", *DATE))
         theirs.append(plain(lab, nodes))
     with allocation(lab, nodes) as job:
         for _ in range(runs):
@@ -69,7 +69,7 @@ def measure(lab: Lab, nodes: int, runs: int) -> None:
     stops = [failed(*submit, "--", "sh", "-c", KILL_RANK_1) for _ in range(runs)]
     head()
     row("granted → last rank's first line", [each for each, _ in ours])
-    row("the same without checks (--no-check)", [each for each, _ in unchecked])
+    row("the same without checks (--skip all)", [each for each, _ in unchecked])
     row("granted → last task's first line, srun in a job script", theirs)
     row("in an allocation: Enter → last rank's first line", inside)
     row("in an allocation: the same with srun", inside_theirs)

@@ -26,7 +26,6 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import quoted
 from pylaunch.store.files import project_known_hosts
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.option import CommandGroup
 from pylaunch.transport import process
 from pylaunch.transport.connections import login
 
@@ -61,7 +60,7 @@ def _say_which(lab: str, what: str) -> None:
         console.say(f"note: other labs are up: {', '.join(others)}; --name chooses one")
 
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """A real cluster on this machine: systemd nodes with their own sshd, network, packages and services."""
 
@@ -165,7 +164,7 @@ def down(name: str) -> None:
     _say_which(name, f" is gone{': ' * bool(nodes)}{fold(nodes)}")
 
 
-@command.group(cls=CommandGroup)
+@command.group()
 def fault() -> None:
     """Break a node in one way, or with --undo make it good again."""
 

@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     DONE = 0
     JOB_FAILED = 1
     DIFFERENT = 1
-    """With --exit-code: there are differences, as in git diff --exit-code."""
+    """Files that are there already are others: `fetch` keeps them."""
 
     USAGE = 2
     CLUSTER_NOT_READY = 3

@@ -27,7 +27,7 @@ STYLES = (
 )
 _LINE = re.compile(r"<text [^>]*>(.*)</text>")
 _VARIES = re.compile(r"\b[0-9a-f]{8}\b|/\S*pylaunch-demo-\w+|\d+\.\d+|\d+ ms|\d+ s\b|\b\d+(?:[,-]\d+)+\b")
-_RACES = re.compile(r"first line of code|connecting|preparing|stopping all nodes|evidence|\s|n\d:\d \|")
+_RACES = re.compile(r"connecting|preparing|stopping all nodes|evidence|\s|n\d:\d \|")
 """Lines that depend on which rank notices a failure first, and those of ranks and stack traces."""
 
 _TRACE = re.compile(r"n\d:\d \| (?:\s|Traceback)|  Traceback|    (?!\s*pylaunch )")

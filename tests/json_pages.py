@@ -78,8 +78,10 @@ def has_the_forms(document: dict[str, Any]) -> None:
 
 
 def documented(text: str, section: str) -> dict[str, Any]:
-    """Return the document in `text`. Asserts that it is as the page and `section` of the page say."""
-    document: dict[str, Any] = json.loads(text)
-    has_the_forms(document)
-    assert undescribed(document, section) == set()
-    return document
+    """Return the document in `text`, of a stream the last. Asserts that all are as `section` of the page says."""
+    is_stream = not text.startswith("{\n")
+    documents: list[dict[str, Any]] = [json.loads(each) for each in (text.splitlines() if is_stream else [text])]
+    for document in documents:
+        has_the_forms(document)
+        assert undescribed(document, section) == set()
+    return documents[-1]

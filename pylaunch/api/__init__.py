@@ -13,8 +13,8 @@ nodes run it, and it continues without this process unless the job says `ends_wi
 them in threads (`asyncio.to_thread`) to wait for several. Every error is a PylaunchError with evidence and a hint.
 """
 
-from pylaunch.api.functions import attach, attach_job, check, load_cluster, provision, start
-from pylaunch.api.run_handle import NumberedEvent, RankLine, RunHandle, WaitTimeoutError
+from pylaunch.api.functions import attach, check, load_cluster, provision, start
+from pylaunch.api.run_handle import RankLine, RunHandle, WaitTimeoutError
 from pylaunch.checks.check import Check
 from pylaunch.checks.suite import Result
 from pylaunch.errors import (
@@ -55,7 +55,6 @@ __all__ = [
     "Host",
     "InventoryError",
     "Job",
-    "NumberedEvent",
     "OnHang",
     "Outcome",
     "ProvisionError",
@@ -82,7 +81,6 @@ __all__ = [
     "WaitTimeoutError",
     "at_start_checks",
     "attach",
-    "attach_job",
     "check",
     "load_cluster",
     "provision",

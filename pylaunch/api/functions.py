@@ -1,6 +1,6 @@
 """The functions of the public API."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pylaunch import features
@@ -8,24 +8,23 @@ from pylaunch.api.run_handle import RunHandle
 from pylaunch.base.dataclass import replace
 from pylaunch.checks import suite
 from pylaunch.checks.suite import Result, select
-from pylaunch.errors import ClusterNotReadyError
+from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features import judge_settings
 from pylaunch.inventory import load
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome
-from pylaunch.model.plan import base_of
 from pylaunch.provision import provisioning as provisioning
 from pylaunch.provision.convergence import ProvisionEvent, ProvisionOptions
 from pylaunch.provision.provisioning import ProvisionReport
 from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
-from pylaunch.runs.all_runs import discover_runs, find_job, find_run
+from pylaunch.runs.all_runs import discover_runs, find_run
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.events import Attached, AttemptEnded, LogsCaughtUp, RunEnded, StartEvent, notice
 from pylaunch.runs.planned import plan_start
 from pylaunch.runs.start import StartOptions
-from pylaunch.runs.start_checks import at_start_checks, end_leftovers
+from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.store import runs
 
 
@@ -52,24 +51,23 @@ def provision(
     return provisioning.provision(plan, on_event)
 
 
-def check(  # noqa: PLR0913 -- options of the verb, which are given by name
+def check(
     cluster: Cluster,
     job: JobSpec | None = None,
     *,
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     deep: bool = False,
-    container: str | None = None,
-    container_mounts: Sequence[str] = (),
+    **of_features: object,
 ) -> Result:
     """Run the checks of `pylaunch check` on all hosts, for `job` or for no job in particular. Changes nothing.
 
-    `only` and `skip` take check ids and subjects; `deep` adds checks that load the hosts; containers are those of
+    `only` and `skip` take check ids and subjects; `deep` adds checks that load the hosts; `of_features` are those of
     `start`. Hosts that cannot be reached are findings. Raises UsageError for a check that does not exist, and for a job
     that does not fit the cluster.
     """
     planned = JobSpec(suite.NO_SCRIPT, Framework.DIRECT, "/") if job is None else job
-    planned = features.job_changes({"container": container, "container_mount": tuple(container_mounts)})(planned)
+    planned = _with_features(planned, of_features)
     checks = select(suite.CHECKS, only=only, skip=skip, deep=deep)
     return suite.check(suite.plan_check(cluster, planned, suite.Needs(), checks))
 
@@ -78,23 +76,24 @@ def start(
     cluster: Cluster,
     job: JobSpec,
     options: StartOptions | None = None,
-    *,
-    container: str | None = None,
-    container_mounts: Sequence[str] = (),
+    **of_features: object,
 ) -> RunHandle:
     """Start `job` on `cluster` and return as soon as the run has an id and a record on this machine.
 
-    `container` and `container_mounts` are values of `--container` and `--container-mount`.
+    `of_features` are options of `pylaunch start` that are no fields of a job, by name: `container`, and
+    `container_mount`, a list.
     The checks of a start run beside it, unless `options` chooses others. A start that is refused ends the run with
     Status.REFUSED. Raises UsageError for a job that does not fit the cluster.
     """
     wanted = StartOptions(checks=at_start_checks(skip=job.skipped_checks)) if options is None else options
     early: list[StartEvent] = []
-    given = {"container": container, "container_mount": tuple(container_mounts)}
-    job = features.job_changes(given)(job)
-    planned = plan_start(cluster, job, judge_settings, lambda text: early.append(notice(text)))
-    if wanted.ends_leftovers:
-        end_leftovers(planned.plan, early.append)
+    job = _with_features(job, of_features)
+
+    def say(text: str) -> None:
+        early.append(notice(text))
+
+    planned = plan_start(cluster, job, say)
+    features.refuse_variables(planned, say)
     recorded = starting.begin(planned, early.append)
 
     def work(emit: Callable[[StartEvent], None], interrupter: Interrupter) -> Outcome:
@@ -110,6 +109,16 @@ def start(
             return refused
 
     return RunHandle(planned.plan.run, work)
+
+
+def _with_features(job: JobSpec, values: Mapping[str, object]) -> JobSpec:
+    """Return `job` with options of features, each declared once, in a row. Raises UsageError for an unknown one."""
+    rows = {each.name: each for each in features.job_options()}
+    if unknown := sorted(values.keys() - rows.keys()):
+        raise UsageError(f"{unknown[0]}: no option of a job; expected {', '.join(rows)}")
+    given = {name: row.default if values.get(name) is None else values[name] for name, row in rows.items()}
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    return features.job_changes(given)(job)
 
 
 def attach(run: str, cluster: Cluster | None = None) -> RunHandle:
@@ -130,14 +139,3 @@ def attach(run: str, cluster: Cluster | None = None) -> RunHandle:
         return attaching.attach(record, as_start_event, interrupter, attaching.AttachOptions(relays_output=False))
 
     return RunHandle(record.plan.run, work)
-
-
-def attach_job(job: str, *, role: str | None = None, cluster: Cluster | None = None) -> dict[str, RunHandle]:
-    """Return handles for the runs of a job of several roles, by name: "trainer", "rollout.0".
-
-    Those that stop first are first.
-    With `role` only those of this role. Raises as `attach` does, and UsageError for a role that the job does not have.
-    """
-    found = find_job(job, role, None if cluster is None else discover_runs(cluster))
-    named = [(record.plan.job.part, record.plan.run) for record in found]
-    return {part.name: attach(base_of(run)) for part, run in named if part is not None}

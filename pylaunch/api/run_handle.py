@@ -40,21 +40,6 @@ class RankLine:
     text: str
 
 
-def read_lines(record: RunRecord, ranks: Collection[int] | None, *, follow: bool) -> Iterator[RankLine]:
-    """Yield lines as nodes send them; the lines of one stream are in order.
-
-    Raises UsageError for ranks that the run does not have, ClusterNotReadyError when no node can be reached.
-    """
-    plan = record.plan
-    strange = sorted(set(ranks or ()) - set(range(plan.world_size)))
-    if strange:
-        raise UsageError(f"ranks {strange}: run {plan.run} has ranks 0 … {plan.world_size - 1}")
-    wanted = range(plan.world_size) if ranks is None else sorted(set(ranks))
-    nodes = [node for node in plan.nodes if any(rank.rank in wanted for rank in node.ranks)]
-    streams = [stream for rank in wanted for stream in rank_streams(plan, rank)]
-    return _Reader(record, LogQuery(nodes, streams, follow)).lines()
-
-
 class _Reader:
     """A thread that reads the nodes, and the queue between it and the caller."""
 
@@ -109,14 +94,6 @@ class WaitTimeoutError(PylaunchError, TimeoutError):
     """The run had not ended in time. It continues."""
 
 
-@dataclass(frozen=True)
-class NumberedEvent:
-    """An event and its number: `events(since=number + 1)` continues after it."""
-
-    number: int
-    event: StartEvent
-
-
 class RunHandle:
     """One run, with all of its attempts. Dropping the handle, or ending this process, does not end the run.
 
@@ -144,8 +121,8 @@ class RunHandle:
         """The id of the run; `attach` takes it, on this machine or on any other that reaches the nodes."""
         return self._run
 
-    def events(self, since: int = 0) -> Iterator[NumberedEvent]:
-        """Yield the events from number `since` on, past ones first, until the run has ended.
+    def events(self, since: int = 0) -> Iterator[StartEvent]:
+        """Yield the events, past ones first and without the first `since`, until the run has ended.
 
         The last one is `RunEnded`. Without it, following the run failed: the error of that is raised, as by `wait`.
         Output of ranks is no event: see `logs`.
@@ -154,15 +131,23 @@ class RunHandle:
             event = self._event(number)
             if event is None:
                 break
-            yield NumberedEvent(number, event)
+            yield event
         self._raise_error()
 
     def logs(self, *, ranks: Collection[int] | None = None, follow: bool = False) -> Iterator[RankLine]:
         """Yield the lines that ranks of the last attempt wrote, read from the nodes; all ranks if `ranks` is None.
 
-        With `follow`, until the run ends. Raises ClusterNotReadyError when no node can be reached.
+        The lines of one stream are in order. With `follow`, until the run ends. Raises UsageError for ranks that the
+        run does not have, ClusterNotReadyError when no node can be reached.
         """
-        return read_lines(self._record(), ranks, follow=follow)
+        record = self._record()
+        plan = record.plan
+        if strange := sorted(set(ranks or ()) - set(range(plan.world_size))):
+            raise UsageError(f"ranks {strange}: run {plan.run} has ranks 0 … {plan.world_size - 1}")
+        wanted = range(plan.world_size) if ranks is None else sorted(set(ranks))
+        nodes = [node for node in plan.nodes if any(rank.rank in wanted for rank in node.ranks)]
+        streams = [stream for rank in wanted for stream in rank_streams(plan, rank)]
+        return _Reader(record, LogQuery(nodes, streams, follow)).lines()
 
     def stacks(self, *, ranks: Collection[int] | None = None, call_sites: bool = False) -> StacksReport:
         """Return what each rank of the last attempt does now, or did before a failure stopped it; all ranks if None.

@@ -31,7 +31,7 @@ class Layer(Enum):
     FRAMEWORK = "framework"
     INVENTORY = "inventory"
     FLAGS = "flags"
-    """--interface, below --env-file, below --env."""
+    """--interface, below --env."""
 
     SECRETS = "secrets"
     LAUNCHER = "launcher"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.hostset import fold
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 
 FIRST_LINE_S = 2.0
 LINE_S = 10.0

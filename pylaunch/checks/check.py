@@ -24,7 +24,7 @@ class AtStart(Enum):
     """Judged from reports and connection attempts of the preparing agents; refuses and warns like ASKED."""
 
     AGENT = "agent"
-    """The connection to the agent, or the agent itself, refuses; --skip and --no-check affect only GPUs."""
+    """The connection to the agent, or the agent itself, refuses; --skip affects only GPUs."""
 
     NOT_ASKED = "not asked"
     """It costs too much for every start, or what it finds does not stop a run. `pylaunch check` runs it."""

@@ -209,7 +209,7 @@ def select(
         raise UsageError(
             f"no such check: {', '.join(unknown)}",
             evidence=[f"{name}: {suggestion}" for name in unknown if (suggestion := nearest(checks, name))],
-            hint="pylaunch check --list",
+            hint="all checks: pylaunch help checks",
         )
     chosen = [check for check in checks if not only or any(matches(check.id, name) for name in only)]
     return tuple(

@@ -1,9 +1,8 @@
 """The `pylaunch` command: the table of verbs, and the only place that prints errors and picks their exit codes."""
 
-import difflib
 import errno
 import os
-import shlex
+import platform
 import sys
 import traceback
 from collections.abc import Sequence
@@ -15,10 +14,11 @@ from pylaunch import __version__, features
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.model.hostset import fold
+from pylaunch.model.pasted import LAUNCHERS
+from pylaunch.model.text.argv import quoted
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.document import Invocation, current
 from pylaunch.terminal.doors import Names, Verb, VerbGroup, imported
-from pylaunch.terminal.option import CommandGroup
 from pylaunch.transport import interrupts, process
 from pylaunch.transport.waiting import AWAITED
 
@@ -32,7 +32,7 @@ _CORE = dict((
     _verb(VerbGroup.PREPARE, "trust", "Show the host keys of the hosts, and accept them on request", Names.HOSTS),
     _verb(
         VerbGroup.PREPARE, "env", "Lock the Python environment of the hosts; lint variables", Names.HOSTS,
-        "lock", "show", "remove",
+        "lock", "show",
     ),
     _verb(VerbGroup.PREPARE, "provision", "Bring every host of the inventory to the same known state", Names.HOSTS),
     _verb(VerbGroup.PREPARE, "check", "Ask every host whether a run would work, and if not, why", Names.HOSTS),
@@ -46,7 +46,6 @@ _CORE = dict((
     _verb(VerbGroup.WATCH, "gpus", "Show every device of every host, and who holds it", Names.HOSTS),
     _verb(VerbGroup.DIAGNOSE, "stacks", "Show what each rank of a run is doing: stacks and collectives", Names.RUN),
     _verb(VerbGroup.MAINTAIN, "clean", "Remove processes and files of runs that are over", Names.HOSTS),
-    _verb(VerbGroup.MAINTAIN, "version", "Print the versions of pylaunch and its tools, for a bug report"),
     _verb(VerbGroup.MAINTAIN, "help", "Print a page of the guides and of the reference"),
 ))  # fmt: skip
 """Verbs of the core: each is the module of the same name in its group of `cli/commands/`."""
@@ -82,7 +81,7 @@ _EXAMPLES = (
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
-class Verbs(CommandGroup):
+class Verbs(click.Group):
     """The verbs of `VERBS`; only the module of the verb that is used is loaded."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -102,7 +101,11 @@ class Verbs(CommandGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Keep the verb: errors of its options are reported with it."""
+        """Keep the verb: errors of its options are reported with it. Raises UsageError for an unknown one."""
+        if not (ctx.resilient_parsing or args[0].startswith("-") or args[0] in VERBS):
+            if any(" ".join(args).startswith(f"{launcher} ") for launcher in LAUNCHERS):
+                raise UsageError(f"no such command: {args[0]}", hint=quoted(("pylaunch", "start", "--", *args)))
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=VERBS, ctx=ctx)
         found = super().resolve_command(ctx, args)
         current().verb = found[0] or ""
         return found
@@ -141,7 +144,7 @@ def _with_hyphens(word: str) -> str:
         "token_normalize_func": _with_hyphens,
     },
 )
-@click.version_option(__version__, message="pylaunch %(version)s")
+@click.version_option(__version__, message=f"pylaunch %(version)s, Python {platform.python_version()}")
 def pylaunch() -> None:
     """Run a verb."""
 
@@ -154,7 +157,7 @@ def main(command: click.Command = pylaunch, name: str = "pylaunch") -> None:
     )
     if console.is_terminal(sys.stderr):
         AWAITED.report_to(_say_silent)
-    code = run(sys.argv[1:], command=command, name=name)
+    code = run(sys.argv[1:], command, name)
     interrupts.leaving()
     sys.exit(code)
 
@@ -175,23 +178,13 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115 -- open until the end
 
 
-def run(
-    arguments: list[str], *, offers_keys: bool = True, command: click.Command = pylaunch, name: str = "pylaunch"
-) -> int:
-    """Run one command line and return its exit code. Prints errors, as text and as JSON.
-
-    Where only host keys are not accepted, a terminal shows them; if a person accepts them, the command line runs again.
-    """
+def run(arguments: list[str], command: click.Command = pylaunch, name: str = "pylaunch") -> int:
+    """Run one command line and return its exit code. Prints errors, as text and as JSON."""
     invocation = Invocation(verbs=VERBS)
     code, error = _ended(arguments, invocation, command, name)
     if error is not None:
         error.hint = error.hint and hints.completed(error.hint, invocation)
-        trust = _trust(error) if offers_keys and not invocation.as_json else []
-        if trust:
-            error.hint = None
         console.say(error.render())
-        if trust:
-            return run(trust, offers_keys=False) or run(arguments, offers_keys=False)
     try:
         document.close(invocation, code, error or invocation.printed_error)
     except BrokenPipeError:
@@ -217,14 +210,15 @@ def _ended(
         return ExitCode.INTERRUPTED, _InterruptedError("interrupted")
     except KeyboardInterrupt as interrupt:
         return ExitCode.INTERRUPTED, _InterruptedError(str(interrupt) or "interrupted")
+    except click.exceptions.NoArgsIsHelpError as help_page:
+        console.say(help_page.format_message())
+        return ExitCode.USAGE, None
     except click.ClickException as error:
         # Options are not read when one of them cannot be.
         before_the_job = arguments[: arguments.index("--")] if "--" in arguments else arguments
         invocation.as_json = invocation.as_json or "--json" in before_the_job
         context = getattr(error, "ctx", None)
         asked = context.command_path if context is not None else name
-        if isinstance(error, click.NoSuchOption):
-            return ExitCode.USAGE, _no_such_option(error, asked)
         return ExitCode.USAGE, UsageError(error.format_message(), hint=f"{asked} --help")
     except OSError as error:
         if error.errno == errno.ENOENT and not _has_working_directory():
@@ -239,33 +233,12 @@ def _ended(
     return answer if isinstance(answer, int) else ExitCode.DONE, None
 
 
-def _trust(error: PylaunchError) -> list[str]:
-    """Return the words of `pylaunch trust` where hosts need only that, and there is a terminal to ask on.
-
-    A hint is what a person would paste: this command is one that a terminal offers to run in their place.
-    """
-    hint = error.hint or "" if error.exit_code is ExitCode.CLUSTER_NOT_READY else ""
-    is_trust = hint.startswith("pylaunch trust ") and not any(each in hint for each in (";", "\n", "--replace"))
-    is_asked = sys.stdin.isatty() and console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr)
-    return shlex.split(hint)[1:] if is_trust and is_asked else []
-
-
 def _has_working_directory() -> bool:
     try:
         Path.cwd()
     except FileNotFoundError:
         return False
     return True
-
-
-def _no_such_option(error: click.NoSuchOption, asked: str) -> UsageError:
-    """Return the error for an option that the command does not have, with those that were probably meant."""
-    parameters = error.ctx.command.params if error.ctx is not None else []
-    known = [option for each in parameters for option in each.opts]
-    begun = sorted(option for option in known if option.startswith(error.option_name))
-    meant = begun or difflib.get_close_matches(error.option_name, known, n=1, cutoff=0.7)
-    hint = f"did you mean {' or '.join(meant)}? All options: " if meant else ""
-    return UsageError(error.message, hint=f"{hint}{asked} --help")
 
 
 class _InterruptedError(PylaunchError):

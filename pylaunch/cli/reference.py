@@ -14,7 +14,7 @@ from pylaunch.checks.check import Check
 from pylaunch.checks.suite import CHECKS
 from pylaunch.cli.commands.run.start import OPTIONS
 from pylaunch.store.content import content_directory, signature_sources, signatures
-from pylaunch.terminal.option import Group, InJobFile, Option
+from pylaunch.terminal.options import Group, InJobFile, Option
 from pylaunch.verdict.causes.cause_kinds import KINDS
 from pylaunch.verdict.causes.xid import XIDS
 from pylaunch.verdict.logs.signature import CauseClass, Signature

@@ -2,25 +2,24 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ExitCode, PylaunchError
-from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.outcome import Outcome
 from pylaunch.runs.connect.interruptible import signals
-from pylaunch.runs.events import RanksReleased, RunBegun, StartEvent
+from pylaunch.runs.events import RanksReleased, StartEvent
 from pylaunch.runs.planned import PlannedRun
+from pylaunch.runs.prepare.session import TakenError
 from pylaunch.runs.start import StartOptions, begin, run, start
-from pylaunch.runs.start_checks import end_leftovers
 from pylaunch.store import runs
 from pylaunch.store.files import run_paths
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.document import current
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.views import findings, run_data
-from pylaunch.terminal.views.live import USAGE_S, has_board
-from pylaunch.terminal.views.start import RunView
+from pylaunch.terminal.views.live import USAGE_S, RunView, has_board
 from pylaunch.transport.background import Background, fork_to_background
 
 
@@ -32,30 +31,41 @@ class Presentation:
     """Return when the ranks run."""
 
     as_json: bool = False
-    collect_to: Path | None = None
-    """Copy the logs of the last attempt that had ranks to this directory at the end."""
-
     observers: tuple[RunObserver, ...] = ()
-
-    request: Mapping[str, object] = field(default_factory=dict)
-    """Options of the start for the record."""
-
     end_nodes: Callable[[bool], None] = lambda is_good: None
     """Called when the run has ended, with the success of the run: it ends the Slurm job that was submitted for it."""
 
 
 def run_planned(planned: PlannedRun, options: StartOptions, shown: Presentation) -> int:
-    """Start `planned` and return the exit code. With --json, stdout has only the document; ranks write to stderr."""
+    """Start `planned` and return the exit code.
+
+    With --json, stdout has the events and, as its last line, the run; ranks write to stderr.
+    """
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_with_queue_in_hint(options))
         view = RunView()
         ending = stack.enter_context(_job_ended(shown.end_nodes))
         if shown.as_json:
             stack.callback(_show_document, planned, view)
+            if not shown.detach:
+                shown = replace(shown, observers=(*shown.observers, run_data.EventStream(sys.stdout)))
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         stack.enter_context(view)
         if shown.detach:
             return _detached(planned, options, shown, (view, ending))
         return ending.of(_followed(planned, options, shown, view))
+
+
+@contextlib.contextmanager
+def _with_queue_in_hint(options: StartOptions) -> Iterator[None]:
+    """Name --queue in the hint of an error about devices or ports that another run has."""
+    try:
+        yield
+    except TakenError as error:
+        if options.turn is None:
+            lines = (error.hint, "to wait until they are free: the same command with --queue")
+            error.hint = "\n      ".join(filter(None, lines))
+        raise
 
 
 class _Ending:
@@ -91,8 +101,6 @@ def _followed(planned: PlannedRun, options: StartOptions, shown: Presentation, v
     options = replace(options, usage_every_s=USAGE_S if has_board() else 0.0)
 
     def show(event: StartEvent) -> None:
-        if isinstance(event, RunBegun):
-            runs.keep_request(event.plan.run, shown.request)
         view.show(event)
         _report(shown, event)
 
@@ -106,10 +114,7 @@ def _report(shown: Presentation, event: StartEvent) -> None:
 
 def _detached(planned: PlannedRun, options: StartOptions, shown: Presentation, shared: tuple[RunView, _Ending]) -> int:
     view, ending = shared
-    if options.ends_leftovers:
-        end_leftovers(planned.plan, view.show)
     recorded = begin(planned, view.show)
-    runs.keep_request(planned.plan.run, shown.request)
     log = run_paths(planned.plan.run).log
     log.touch(mode=0o600)
     half = fork_to_background(log)
@@ -137,23 +142,12 @@ def _ended(work: Callable[[], Outcome], shown: Presentation, view: RunView) -> i
             _report_end(shown, RunEnding(view.run, None, error))
         raise
     _report_end(shown, RunEnding(view.run, outcome))
-    if shown.collect_to is not None:
-        _collect(view.run, shown.collect_to)
     return outcome.status.exit_code
 
 
 def _report_end(shown: Presentation, ending: RunEnding) -> None:
     for observer in shown.observers:
         observer.at_end(ending)
-
-
-def _collect(run: str, directory: Path) -> None:
-    from pylaunch.cli.commands.watch.logs import copy_logs  # noqa: PLC0415 -- only with --save-logs
-
-    for record in map(runs.read, reversed(runs.attempts(run))):
-        if record.outcome is None or record.outcome.status is not Status.REFUSED:
-            copy_logs(record, directory)
-            return
 
 
 def _at_terminal(run: str, background: Background, log: Path) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pylaunch.inventory import load_cluster
+from pylaunch.model.setting import Circumstances, machines, plan_settings, refuse_errors, without_effect
 from pylaunch.terminal.doors import ObserverOption, RunObserver, StartFile, Verb, imported
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
     from pylaunch.model.plan import RunPlan
-    from pylaunch.model.setting import Circumstances, LintFinding, Setting
+    from pylaunch.model.setting import LintFinding, Setting
+    from pylaunch.runs.planned import PlannedRun
     from pylaunch.terminal.doors import StartSource
-    from pylaunch.terminal.option import Option
+    from pylaunch.terminal.options import Option
 
 FEATURES = (
     "bench",
@@ -71,6 +73,16 @@ def judge_settings(settings: Sequence[Setting], circumstances: Circumstances) ->
     """Return the findings of features about variables that a start or a provision sets."""
     modules: list[str] = [getattr(package, "JUDGE", "") for package in _packages()]
     return [finding for module in filter(None, modules) for finding in imported(module).judge(settings, circumstances)]
+
+
+def refuse_variables(planned: PlannedRun, say: Callable[[str], None]) -> None:
+    """Pass warnings about the variables of a planned run to `say`. Raises UsageError for those that cannot work."""
+    plan, commands = planned.plan, planned.commands
+    circumstances = Circumstances(machines(node.host.rank_address for node in plan.nodes))
+    findings: dict[LintFinding, None] = {}
+    for settings in plan_settings(plan, commands):
+        findings |= dict.fromkeys(judge_settings(settings, circumstances))
+    refuse_errors((*findings, *without_effect(plan, [command for _, command in commands])), say)
 
 
 def options(verb: str) -> tuple[Option, ...]:

@@ -40,15 +40,20 @@ def fold(hosts: Iterable[str]) -> str:
     return ",".join(sorted([*plain, *parts]))
 
 
+def _spans(numbers: Iterable[int]) -> list[list[int]]:
+    """Return the first and the last of each row of adjacent numbers."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return spans
+
+
 def fold_ranks(ranks: Iterable[int]) -> str:
     """Return `ranks` as one short text, with ranges: "0-2,5"."""
-    spans: list[list[int]] = []
-    for rank in sorted(ranks):
-        if spans and rank == spans[-1][1] + 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in _spans(ranks))
 
 
 def named_ranks(ranks: Collection[int]) -> str:
@@ -66,13 +71,10 @@ def alike(items: Mapping[str, Iterable[T]]) -> list[tuple[str, T]]:
 
 
 def _fold_series(prefix: str, suffix: str, width: int, numbers: set[int]) -> str:
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    texts = [f"{first:0{width}d}" if first == last else f"{first:0{width}d}-{last:0{width}d}" for first, last in ranges]
+    texts = [
+        f"{first:0{width}d}" if first == last else f"{first:0{width}d}-{last:0{width}d}"
+        for first, last in _spans(numbers)
+    ]
     if len(numbers) == 1:
         return f"{prefix}{texts[0]}{suffix}"
     return f"{prefix}[{','.join(texts)}]{suffix}"

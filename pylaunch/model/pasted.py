@@ -1,8 +1,8 @@
 """Another launcher's command line in pylaunch's terms. Pure."""
 
 import re
-from collections.abc import Callable, Mapping
-from itertools import dropwhile, pairwise
+from collections.abc import Mapping
+from itertools import dropwhile
 from posixpath import basename, dirname
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -93,6 +93,7 @@ ACCELERATE_SETTINGS = (
     " accelerate itself prints them"
 )
 _PRINTED = "--num_machines 1 --num_processes 1 --no_python env | grep -E '^(ACCELERATE|FSDP|MEGATRON|PARALLELISM)_'"
+_GIVEN = "$(sed 's/^/--env=/' accelerate.env)"
 ELSEWHERE = {
     "--hostfile": "hosts are those of the inventory, and pylaunch init --from-hostfile FILE writes one",
     "--include": "--limit selects hosts, and devices=0,1 in the inventory the devices of each",
@@ -102,14 +103,6 @@ ELSEWHERE = {
 """Flags of launchers → where pylaunch has what they name."""
 MODULE_FLAGS = ("-m", "--module")
 PROGRAM_FLAGS = {"--no-local-rank": Framework.DIRECT, "--no-python": Framework.COMMAND}
-_CONFIG = "--config-file"
-_SETTING = re.compile(r"(?m)^(num_machines|num_processes|main_process_port):[ \t]*(\d+)[ \t]*$")
-"""Settings in a file of `accelerate config` that are options of `accelerate launch` with the same names, in YAML."""
-_OF_A_NODE = frozenset({"--node-rank", "--machine-rank"})
-_MEETING = frozenset(
-    {"--rdzv-endpoint", "--rdzv-backend", "--master-addr", "--main-process-ip", "--node-rank", "--machine-rank"}
-)
-"""Flags of a command line that is typed on each of several machines."""
 
 
 @dataclass(frozen=True)
@@ -127,24 +120,10 @@ class Pasted:
     """Parameters of `pylaunch start`, as they would be typed."""
 
     env: Mapping[str, str] = field(default_factory=dict)
-    dropped: tuple[str, ...] = ()
-    """Flags that ask for what pylaunch does in any case."""
-
-    is_per_gpu: bool = False
-    """One rank for each GPU of a node: --nproc-per-node gpu."""
-
-    @property
-    def is_of_one_machine(self) -> bool:
-        """The command line starts all its ranks on the machine on which it is typed."""
-        names = {flag.replace("_", "-") for flag in self.dropped}
-        meets = "nodes" in self.options or not _MEETING.isdisjoint(names)
-        return bool(self.launcher) and ("--standalone" in names or not meets)
 
 
-def taken_apart(words: Argv, read: Callable[[str], str] = lambda path: "") -> Pasted | None:
+def taken_apart(words: Argv) -> Pasted | None:
     """Return a launcher's or Python's command line in pylaunch's terms; None for any other program.
-
-    `read` returns the text of a file that the line names, "" if it cannot be read.
 
     Raises UsageError for a launcher, or a flag of one, that pylaunch has no equivalent for.
     """
@@ -157,11 +136,11 @@ def taken_apart(words: Argv, read: Callable[[str], str] = lambda path: "") -> Pa
     if program in OTHERS:
         raise _refusal(program, rest)
     if PYTHON.match(program):
-        found = _of_python(rest, {} if "/" not in words[0] else {"python": words[0]}, read)
+        found = _of_python(rest, {} if "/" not in words[0] else {"python": words[0]})
     elif program == "accelerate" and rest[:1] == ("launch",):
-        found = _of_launcher("accelerate launch", rest[1:], options, read)
+        found = _of_launcher("accelerate launch", rest[1:], options)
     elif program in ("torchrun", "deepspeed"):
-        found = _of_launcher(program, rest, options, read)
+        found = _of_launcher(program, rest, options)
     elif not _is_script(program) and (line := _launched(rest)):
         raise _refusal(program, line)
     else:
@@ -185,29 +164,19 @@ def _launched(rest: Argv) -> Argv:
     return ()
 
 
-def node_flag(words: Argv) -> tuple[str, str] | None:
-    """Return the first flag of a program that numbers one node, and its value; None without one or for a variable."""
-    for word, following in zip(words, (*words[1:], ""), strict=True):
-        flag, _, value = word.partition("=")
-        number = value or following
-        if flag.replace("_", "-") in _OF_A_NODE and number.isdecimal():
-            return flag, number
-    return None
-
-
-def _of_python(rest: Argv, options: Mapping[str, str], read: Callable[[str], str]) -> Pasted | None:
+def _of_python(rest: Argv, options: Mapping[str, str]) -> Pasted | None:
     while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-"):
         rest = rest[2:] if rest[0] in PYTHON_FLAGS_WITH_VALUE else rest[1:]
     if rest[:1] == ("-m",) and len(rest) > 1:
         if rest[1] in MODULES:
-            return _of_launcher(MODULES[rest[1]], rest[2:], options, read)
+            return _of_launcher(MODULES[rest[1]], rest[2:], options)
         return Pasted("", rest, options=options)
     return Pasted("", rest, options=options) if rest and rest[0].endswith(".py") else None
 
 
-def _of_launcher(name: str, rest: Argv, options: Mapping[str, str], read: Callable[[str], str]) -> Pasted:
+def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
     launcher = LAUNCHERS[name]
-    taken, env, dropped, is_module = {**options, **_of_config(launcher, rest, read)}, {}, [], False
+    taken, env, is_module = {**options}, {}, False
     unknown: dict[str, Argv] = {}
     framework = launcher.framework
     while rest and rest[0].startswith("-") and rest[0] != "--":
@@ -232,9 +201,7 @@ def _of_launcher(name: str, rest: Argv, options: Mapping[str, str], read: Callab
             taken[launcher.taken[flag]] = value
         elif flag in launcher.env:
             env[launcher.env[flag]] = _env_value(flag, value)
-        elif flag in launcher.dropped:
-            dropped.append(typed)
-        else:
+        elif flag not in launcher.dropped:
             after = rest if equals else _without_values(rest)
             unknown[typed], rest = (word, *rest[: len(rest) - len(after)]), after
     words = rest[1:] if rest[:1] == ("--",) else rest
@@ -248,17 +215,7 @@ def _of_launcher(name: str, rest: Argv, options: Mapping[str, str], read: Callab
             f"{name} is given {words[0]}, which does not end in .py",
             hint=pylaunch("start", "--framework", "command", "--", *words),
         )
-    is_per_gpu = taken.get("nproc_per_node") == "gpu"
-    return Pasted(name, program, framework, _per_node(name, taken, program), env, tuple(dropped), is_per_gpu)
-
-
-def _of_config(launcher: Launcher, rest: Argv, read: Callable[[str], str]) -> Mapping[str, str]:
-    """Return the parameters of `pylaunch start` that the file of --config_file sets."""
-    named = [value for flag, value in pairwise(rest) if flag.replace("_", "-") == _CONFIG]
-    named += [word.partition("=")[2] for word in rest if word.replace("_", "-").startswith(f"{_CONFIG}=")]
-    settings = _SETTING.findall(read(named[0])) if named else []
-    flags = {f"--{name.replace('_', '-')}": value for name, value in settings}
-    return {launcher.taken[flag]: value for flag, value in flags.items() if flag in launcher.taken}
+    return Pasted(name, program, framework, _per_node(name, taken, program), env)
 
 
 def _without_values(rest: Argv) -> Argv:
@@ -285,7 +242,7 @@ def _per_node(name: str, taken: Mapping[str, str], program: Argv) -> Mapping[str
         least, _, most = options["nodes"].partition(":")
         raise UsageError(
             f"{name} --nnodes={options['nodes']}: pylaunch starts a fixed number of nodes",
-            hint=_line({"max_restarts": "3", **options, "nodes": most, "min_nodes": least}, {}, program),
+            hint=f"--nodes {most}; with --max-restarts 3 --min-nodes {least}, restarts may have fewer",
         )
     return options
 
@@ -318,7 +275,8 @@ def _unknown(
         return UsageError(message, evidence=evidence, hint=_line(options, env, program))
     words = quoted(tuple(word for each in flags.values() for word in each))
     first = f"{name} {words} {_PRINTED} >accelerate.env"
-    hint = f"{first} && {_line({**options, 'env_file': 'accelerate.env'}, env, program)}"
+    start = _line(options, env, program).replace("start", f"start {_GIVEN}", 1)
+    hint = f"{first} && {start}"
     return UsageError(message, evidence=[*evidence, ACCELERATE_SETTINGS], hint=hint)
 
 
@@ -345,5 +303,4 @@ def described_line(pasted: Pasted, used: Mapping[str, str]) -> str:
     taken = [f"--{name.replace('_', '-')} {value}" for name, value in used.items()]
     taken += [f"--env {name}={value}" for name, value in pasted.env.items()]
     parts = [f"takes over {', '.join(taken)}"] if taken else []
-    parts += [f"does itself what {', '.join(pasted.dropped)} asks for"] if pasted.dropped else []
     return f"note: pylaunch starts the ranks in place of {pasted.launcher}" + "".join(f", {part}" for part in parts)

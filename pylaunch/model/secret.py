@@ -11,26 +11,10 @@ MASK = "***"
 _LAST_WORDS = frozenset(
     {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS", "PAT"}
 )
-NO_SECRET_TOKENS = frozenset(
-    [
-        "BOS",
-        "CLS",
-        "END",
-        "EOS",
-        "IMAGE",
-        "MASK",
-        "MAX",
-        "NEW",
-        "NUM",
-        "PAD",
-        "PER",
-        "SEP",
-        "SPECIAL",
-        "START",
-        "STOP",
-        "UNK",
-    ]
-)
+NO_SECRET_TOKENS = frozenset((
+    "BOS", "CLS", "END", "EOS", "IMAGE", "MASK", "MAX", "NEW", "NUM", "PAD", "PER", "SEP", "SPECIAL", "START", "STOP",
+    "UNK",
+))  # fmt: skip
 """Words before TOKEN in options that name a token of a vocabulary, or a number of tokens: --pad-token."""
 
 _PASSWORD_IN_URL = re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)")

@@ -115,12 +115,8 @@ def machines(addresses: Iterable[str]) -> int:
     return len({"lo" if each == "localhost" or each.startswith("127.") else each for each in addresses})
 
 
-def plan_findings(
-    plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]], judge: Judge
-) -> tuple[LintFinding, ...]:
-    """Return the findings about the environment of a run, each once."""
-    circumstances = Circumstances(machines(node.host.rank_address for node in plan.nodes))
-    findings: dict[LintFinding, None] = {}
+def plan_settings(plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]]) -> Iterator[list[Setting]]:
+    """Yield the variables of a run on each node, those of the user first."""
     for _, command in commands:
         # A port that the first node will choose is judged as any port.
         chosen = [
@@ -128,9 +124,7 @@ def plan_findings(
             for name, variable in compose(command.layers).items()
             if name not in plan.job.env
         ]
-        findings |= dict.fromkeys(judge([*settings_of(plan.job.env, "--env"), *chosen], circumstances))
-    findings |= dict.fromkeys(without_effect(plan, [command for _, command in commands]))
-    return tuple(findings)
+        yield [*settings_of(plan.job.env, "--env"), *chosen]
 
 
 def _where(layer: Layer) -> str:

@@ -142,9 +142,6 @@ class Follow:
     activity_s: float = 0.0
     """Interval of `Activity` in seconds; 0 is never."""
 
-    since: float | None = None
-    """Omit output written before this time, to the precision of `logs/log_files.py`; None omits nothing."""
-
 
 @dataclass(frozen=True)
 class Examine:

@@ -11,7 +11,7 @@ from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind, RunRecord
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.protocol.examination import RankView
 from pylaunch.runs import steady_clock
 from pylaunch.store.runs import Recorder
@@ -45,8 +45,7 @@ RunEvent = Event | LinesWritten | UsageReported | RankView
 and load are beside it. A `RankView` is what a rank did before its node stopped it; the record keeps it, too."""
 
 PRINTED = frozenset({
-    EventKind.NOTICE, EventKind.WAITING, EventKind.LEFTOVER_ENDED, EventKind.TURN_LOST,
-    EventKind.RESTARTING, EventKind.NO_RESTART,
+    EventKind.NOTICE, EventKind.WAITING, EventKind.TURN_LOST, EventKind.RESTARTING, EventKind.NO_RESTART,
 })  # fmt: skip
 """Kinds whose text is printed as it is."""
 

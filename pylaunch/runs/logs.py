@@ -46,9 +46,6 @@ class LogQuery:
     tail: int | None = None
     """Begin with the last lines of each stream, this many; None is with the first line."""
 
-    since: float | None = None
-    """Omit output written before this time, in seconds since the epoch on the controller's clock."""
-
 
 def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: InterruptSource) -> None:
     """Relay the output written until now, or with `follow` until the run ends. An interrupt ends only the query."""
@@ -120,7 +117,6 @@ def _wanted(query: LogQuery, link: AgentLink) -> protocol.Follow:
         query.streams,
         tail=query.tail,
         lag=LIVE_LAG if query.follow else None,
-        since=None if query.since is None else link.clock.to_node(query.since),
     )
 
 
@@ -139,15 +135,13 @@ def follow_logs(
     query: LogQuery,
     emit: Callable[[RunEvent], None],
     interrupts: InterruptSource | None = None,
-    *,
-    only_with: str | None = None,
 ) -> None:
-    """Emit the output of the ranks that `query` names, with `only_with` only lines that contain this text.
+    """Emit the output of the ranks that `query` names.
 
     An interrupt ends the reading, not the run. Raises ClusterNotReadyError when no node can be reached.
     """
     source = Interrupter() if interrupts is None else interrupts
-    read_logs(record, emit if only_with is None else containing(only_with, emit), query, source)
+    read_logs(record, emit, query, source)
 
 
 def read_each(
@@ -170,20 +164,6 @@ def read_each(
                 each.cancel()
             to_all("another log cannot be read")
             raise
-
-
-def containing(wanted: str, emit: Callable[[RunEvent], None]) -> Callable[[RunEvent], None]:
-    """Return an emitter that drops lines of output without the text `wanted`."""
-
-    def emit_containing(event: RunEvent) -> None:
-        if isinstance(event, LinesWritten):
-            lines = [line for line in event.text.removesuffix("\n").split("\n") if wanted in line]
-            if lines:
-                emit(LinesWritten(event.host, event.stream, "\n".join(lines) + "\n", event.time))
-        else:
-            emit(event)
-
-    return emit_containing
 
 
 def collect_logs(

@@ -8,7 +8,6 @@ from pylaunch.model.job import JobSpec
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, plan_run
 from pylaunch.model.run import Notes
 from pylaunch.model.secret import MASK, secret_options, variable_of
-from pylaunch.model.setting import Judge, plan_findings, refuse_errors
 from pylaunch.render import remarks, render
 from pylaunch.store import runs
 
@@ -21,14 +20,12 @@ class PlannedRun:
     commands: tuple[tuple[NodePlan, NodeCommand], ...]
 
 
-def plan_start(cluster: Cluster, job: JobSpec, judge: Judge, say: Notes) -> PlannedRun:
+def plan_start(cluster: Cluster, job: JobSpec, say: Notes) -> PlannedRun:
     """Plan a run of `job` on `cluster` under a new id. No host is contacted.
 
-    `say` gets remarks. Raises UsageError for a job that does not fit the cluster, and for variables that cannot work,
-    as `judge` finds.
+    `say` gets remarks. Raises UsageError for a job that does not fit the cluster.
     """
     planned = planned_run(plan_run(cluster, job, runs.new_run_id()))
-    refuse_errors(plan_findings(planned.plan, planned.commands, judge), say)
     for remark in remarks(planned.plan):
         say(remark)
     if names := secret_options(job.command):

@@ -1,6 +1,6 @@
 """Start a run: plan it, begin its record, run its attempts to the end.
 
-    planned  = plan_start(cluster, job, judge, say)    of `runs/planned.py`: no host is contacted
+    planned  = plan_start(cluster, job, say)           of `runs/planned.py`: no host is contacted
     recorded = begin(planned, emit)                    the run has an id, and a record that other verbs find
     outcome  = run(recorded, options, emit)            attempts: connect, prepare, release, follow
 
@@ -56,7 +56,7 @@ from pylaunch.runs.prepare.session import (
     before_release,
 )
 from pylaunch.runs.proof import finish
-from pylaunch.runs.start_checks import ChecksAtStart, compare_nodes, end_leftovers
+from pylaunch.runs.start_checks import ChecksAtStart, compare_nodes
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
@@ -83,9 +83,6 @@ class StartOptions:
 
     turn: Turn | None = None
     """Wait in the queue while other runs hold devices or ports; None is refused instead."""
-
-    ends_leftovers: bool = False
-    """First end processes on the hosts that no live run owns."""
 
     relays_output: bool = True
     """Emit `LinesWritten`. Without, output stays on the nodes, for `pylaunch logs`."""
@@ -120,8 +117,6 @@ def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: In
     InterruptedBeforeReleaseError when the start is interrupted or stopped before that, and UsageError when the record
     cannot be written.
     """
-    if options.ends_leftovers:
-        end_leftovers(planned.plan, emit)
     while True:
         try:
             return run(begin(planned, emit), options, emit, interrupts)

@@ -71,8 +71,6 @@ class RunPaths:
         """The plan, as decided."""
         self.essentials = directory / "essentials.json"
         """Facts that must be equal on its nodes, as they were prepared; absent if the run was never prepared."""
-        self.request = directory / "request.json"
-        """Options of the start that are no part of the plan; absent if the API started the run."""
         self.events = directory / "events.jsonl"
         """Events, appended as they happen, one JSON object a line."""
         self.views = directory / "views.jsonl"

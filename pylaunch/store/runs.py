@@ -15,7 +15,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -78,26 +78,6 @@ def begin(plan: RunPlan, agent: str, now: float, *, is_foreign: bool = False) ->
         make_private(paths.directory, state_directory())
         started_by = "" if is_foreign else user_and_host()
         write_whole(paths.plan, msgspec.json.encode(_Head(now, agent, without_secrets(plan), is_foreign, started_by)))
-
-
-def keep_request(run: str, request: Mapping[str, object]) -> None:
-    """Record the options of a start that are no part of its plan. Raises UsageError where that is not possible."""
-    paths = run_paths(run)
-    with _refused_if_unwritten(paths.directory):
-        write_whole(paths.request, msgspec.json.encode(request, enc_hook=str))
-
-
-def request_of(run: str) -> dict[str, Any]:
-    """Return the recorded options of a start; none for a run without. Raises UsageError where they are damaged."""
-    path = run_paths(run).request
-    try:
-        return typed_json.decoded(path.read_bytes(), dict[str, Any])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(
-            f"{path} cannot be read: {error}", hint="remove it; rerun then has the usual options"
-        ) from None
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import re
-import signal
 import sys
 import threading
 import time
@@ -21,8 +20,8 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from pylaunch.errors import UsageError
+from pylaunch.model.text.quantity import duration
 from pylaunch.model.text.sanitise import RESET, rank_output, visible, visible_line
-from pylaunch.terminal.listing import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,9 +40,6 @@ _MARKS = (
 
 NARROWEST = 16
 """Columns are not folded below this width."""
-
-ERASE_S = 1.0
-"""Time limit for erasing what is drawn after Ctrl-Z."""
 
 
 class _Door:
@@ -195,11 +191,11 @@ def drawn(lines: Callable[[], Sequence[str] | Table], every_s: float) -> Iterato
     """Show the result of `lines` at the bottom of stderr during the block, again every `every_s` seconds.
 
     The first time is after that time: what is over before costs no import of rich. A background job of the shell draws
-    nothing, and nothing stays after Ctrl-Z and at the end.
+    nothing, and nothing stays at the end.
     """
     is_over = threading.Event()
 
-    def begin(before: Live | None = None) -> None:
+    def begin() -> None:
         from rich.live import Live  # noqa: PLC0415
 
         live = Live(
@@ -207,42 +203,19 @@ def drawn(lines: Callable[[], Sequence[str] | Table], every_s: float) -> Iterato
             redirect_stderr=False, get_renderable=lambda: _fitting(lines()),
         )  # fmt: skip
         with _DOOR.lock:
-            if not is_over.is_set() and _DOOR.live is before:
+            if not is_over.is_set():
                 _DOOR.live = live
-                _start(live)
-
-    def pause(live: Live, is_erased: threading.Event, continues: threading.Event) -> None:
-        """Erase `live` until the program continues, in a thread: the signal may have interrupted a write, or `lines`.
-
-        What is drawn then is new: rich would erase as many rows again, which others have written meanwhile.
-        """
-        live.stop()
-        is_erased.set()
-        continues.wait()
-        begin(live)
-
-    def suspend(number: int, _: object) -> None:
-        is_erased, continues = threading.Event(), threading.Event()
-        if (live := _DOOR.live) is not None:
-            threading.Thread(target=pause, args=(live, is_erased, continues), daemon=True).start()
-            is_erased.wait(ERASE_S)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-        signal.signal(number, suspend)
-        continues.set()
+                live.start(refresh=True)
+                live.console.show_cursor(True)  # A program that is killed would leave it hidden.
 
     timer = threading.Timer(every_s, begin)
     timer.daemon = True
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTSTP, suspend) if is_main else None
     timer.start()
     try:
         yield
     finally:
         is_over.set()
         timer.cancel()
-        if is_main:
-            signal.signal(signal.SIGTSTP, before)
         with _DOOR.lock:
             if _DOOR.live is not None:
                 _DOOR.live.stop()
@@ -266,11 +239,6 @@ def working(text: str) -> Iterator[Callable[[str | Callable[[], str]], None]]:
         return
     with drawn(lambda: [f"{shown[0]()} ({duration(time.monotonic() - since)})"], 0.5):
         yield change
-
-
-def _start(live: Live) -> None:
-    live.start(refresh=True)
-    live.console.show_cursor(True)  # A program that is killed would leave it hidden.
 
 
 def _rich(stream: TextIO) -> Console:

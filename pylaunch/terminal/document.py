@@ -72,9 +72,9 @@ def begin_stream() -> None:
     current().is_stream = True
 
 
-def line(content: Mapping[str, object], out: TextIO | None = None) -> None:
-    """Print one document of a stream on one line, now, to `out` instead of stdout."""
-    console.json_line({**_envelope(current(), None, None), **content}, out)
+def line(content: Mapping[str, object], out: TextIO, invocation: Invocation) -> None:
+    """Print one document of a stream on one line, now."""
+    console.json_line({**_envelope(invocation, None, None), **content}, out)
 
 
 def close(invocation: Invocation, code: int, error: PylaunchError | None) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pylaunch.model.outcome import Outcome
     from pylaunch.runs.events import StartEvent
     from pylaunch.runs.planned import PlannedRun
-    from pylaunch.terminal.option import Option
+    from pylaunch.terminal.options import Option
 
 import contextlib
 import gc
@@ -114,7 +114,7 @@ class StartFile:
 
     suffix: str
     module: str
-    """Module whose `started(flags, inventory, limit, judge, observers)` starts it and returns the exit code."""
+    """Module whose `started(flags, inventory, limit, observers)` starts it and returns the exit code."""
 
 
 @dataclass(frozen=True)

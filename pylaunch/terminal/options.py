@@ -1,26 +1,193 @@
-"""Options that several verbs share, parsed once."""
+"""Options: what an option of a start is, declared once, in `StartFlags` or by a feature, and those that verbs share."""
 
 import contextlib
-import re
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
-from pylaunch.errors import ExitCode, PylaunchError, UsageError
-from pylaunch.inventory import load_cluster
+from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import UsageError
 from pylaunch.inventory.load import host_list
-from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import quoted
-from pylaunch.model.text.size import parse_size, shown_size
-from pylaunch.store import runs
+from pylaunch.model.text.quantity import parse_size, shown_size
 from pylaunch.terminal import document
-from pylaunch.terminal.option import Group, GroupedOption
 
 F = TypeVar("F", bound=Callable[..., object])
+
+
+class Group(Enum):
+    """Headings in the help of `start`, in their order: those that a newcomer needs first."""
+
+    FIRST = "First"
+    WHERE = "Where"
+    WHAT = "What"
+    CODE = "Code and environment"
+    CONTAINER = "Container"
+    FAILURE = "When it fails"
+    HANG = "When it hangs"
+    FOLLOWING = "Following"
+    SLURM = "Slurm"
+    OTHER = "Other"
+
+
+class InJobFile(Enum):
+    """Place of an option of `start` in a job of several roles."""
+
+    ROLE = "role"
+    """A key of each role; on the command line it holds for all of them."""
+
+    WHOLE = "whole"
+    """An option of the command line for the job as a whole."""
+
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """An option of `start`, and of the verbs that plan or follow a job as it does.
+
+    Its decorator, its place in the help, in the reference, in a job file and in `rerun` are derived from it.
+    """
+
+    help: str
+    group: Group
+    name: str = ""
+    """Parameter: "max_restarts" for --max-restarts."""
+
+    default: Any = None
+    parse: Callable[[str], Any] | None = None
+    """Return the value of a text. Raises ValueError with what was expected."""
+
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+    short: str = ""
+    multiple: bool = False
+    field: str = ""
+    """Field of JobSpec that has the value; its default is that of the option."""
+
+    none: str = ""
+    """None in words."""
+
+    verbs: tuple[str, ...] = ("start",)
+    in_job_file: InJobFile = InJobFile.ROLE
+
+    @property
+    def typed(self) -> str:
+        """The option as it is typed."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def shown_default(self) -> str:
+        """The default in words; "" for none."""
+        return "" if self.is_flag or self.multiple else shown_value(self.default) or self.none
+
+    @property
+    def is_flag(self) -> bool:
+        """It takes no value."""
+        return isinstance(self.default, bool)
+
+    def value(self, text: str) -> Any:
+        """Return the value of `text`. Raises ValueError."""
+        return text if self.parse is None else self.parse(text)
+
+    def add_to(self, command: F) -> F:
+        """Add it to a command of click."""
+        words = f"{self.help}  [default: {self.shown_default}]" if self.shown_default else self.help
+        given: dict[str, Any] = {"metavar": self.metavar} if self.metavar else {}
+        if self.is_flag:
+            given["is_flag"] = True
+        elif self.choices:
+            given["type"] = click.Choice(self.choices)
+        if self.parse is not None:
+            given["callback"] = self._parsed
+        default = shown_value(self.default) or None if self.parse is not None else self.default
+        names = (*([self.short] if self.short else []), self.typed, self.name)
+        return click.option(
+            *names, cls=GroupedOption, group=self.group, multiple=self.multiple, default=default, help=words, **given
+        )(command)
+
+    def _parsed(self, _: click.Context, __: click.Parameter, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.value(value)
+        except ValueError as error:
+            raise UsageError(f"{self.typed} {value}: {error}") from None
+
+
+class GroupedOption(click.Option):
+    """An option that is shown below a heading."""
+
+    def __init__(self, *names: Any, group: Group = Group.OTHER, **given: Any) -> None:
+        super().__init__(*names, **given)
+        self.group = group
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows its options below headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each group with its options in the order of their declaration."""
+        shown: dict[Group, list[tuple[str, str]]] = {group: [] for group in Group}
+        for each in self.get_params(ctx):
+            row = each.get_help_record(ctx) if isinstance(each, click.Option) else None
+            if row is not None:
+                shown[each.group if isinstance(each, GroupedOption) else Group.OTHER].append(row)
+        for group, rows in shown.items():
+            if rows:
+                with formatter.section(group.value):
+                    formatter.write_dl(rows)
+
+
+def shown_value(value: object) -> str:
+    """Return the value of an option as it is typed; "" for None."""
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g}"
+    return "" if value is None else str(value.value if isinstance(value, Enum) else value)
+
+
+def as_json_value(value: object) -> object:
+    """Return the value of an option for a record or a document."""
+    if isinstance(value, tuple | list):
+        return [as_json_value(each) for each in value]
+    if isinstance(value, Mapping):
+        return {name: as_json_value(each) for name, each in value.items()}
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return value if value is None or isinstance(value, bool | int | float | str) else shown_value(value)
+
+
+def whole(text: str) -> int:
+    """Return a whole number. Raises ValueError."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("expected a whole number") from None
+
+
+def seconds(text: str) -> timedelta:
+    """Return a duration in seconds. Raises ValueError."""
+    try:
+        return timedelta(seconds=float(text))
+    except (ValueError, OverflowError):
+        raise ValueError("expected a number of seconds") from None
+
+
+def added(options: Sequence[Option]) -> Callable[[F], F]:
+    """Return a decorator that adds `options` to a command, in this order."""
+
+    def with_options(command: F) -> F:
+        for each in reversed(options):
+            command = each.add_to(command)
+        return command
+
+    return with_options
+
+
 _HOSTS = "pylaunch.hosts"
 LARGEST_TEXT = 1 << 20
 """Bytes of the largest text file that a command line may name."""
@@ -88,22 +255,6 @@ inventory = _inventory("Ansible inventory. Without it: pylaunch.toml, then clust
 nodes_know = _inventory("Inventory with today's addresses of the hosts; also finds runs that were started elsewhere.")
 
 
-def _hosts_to_complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the last word of a limit with hosts of the inventory; none where it cannot be read."""
-    before, comma, beginning = incomplete.rpartition(",")
-    try:
-        names = load_cluster(context.params.get("inventory")).names
-    except PylaunchError:
-        return []
-    return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(beginning)]
-
-
-def _runs_to_complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete with runs that are recorded here, the newest first."""
-    known = dict.fromkeys(base_of(each) for each in runs.ids())
-    return [CompletionItem(each) for each in known if each.startswith(incomplete)]
-
-
 limit = click.option(
     "--limit",
     cls=GroupedOption,
@@ -111,7 +262,6 @@ limit = click.option(
     metavar="HOSTS",
     multiple=True,
     callback=_joined,
-    shell_complete=_hosts_to_complete,
     help="Only these hosts or groups: n1,n3, gpu[01-03,07], 'gpu*' or '!gpu03'.",
 )
 
@@ -140,10 +290,7 @@ as_json = click.option(
     callback=_wants_json,
     help="One JSON document on stdout.",
 )
-exit_code = click.option(
-    "--exit-code", is_flag=True, help=f"Exit with {int(ExitCode.DIFFERENT)} when something differs."
-)
-run = click.argument("run", required=False, metavar="[RUN]", shell_complete=_runs_to_complete)
+run = click.argument("run", required=False, metavar="[RUN]")
 role = click.option("--role", metavar="NAME", help="RUN is a job of several roles: only the runs of this role.")
 
 
@@ -157,14 +304,6 @@ def output(help_text: str) -> Callable[[F], F]:
 def words(text: object) -> tuple[str, ...]:
     """Split a comma-separated option; empty when it was not given."""
     return tuple(word.strip() for word in str(text or "").split(",") if word.strip())
-
-
-def since(option: str, text: str) -> float:
-    """Parse the value of `option` into seconds since the epoch. Raises UsageError."""
-    try:
-        return parse_since(text, datetime.now(UTC).astimezone())
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
 
 
 def size_option(option: str, text: str) -> int:
@@ -215,32 +354,3 @@ def writing(option: str, path: Path) -> Iterator[None]:
     except OSError as error:
         hint = "name a file in a directory that is there and may be written"
         raise UsageError(f"{option} {path}: cannot be written: {error.strerror}", hint=hint) from None
-
-
-ACCEPTED = (
-    "expected how long ago, such as 90s, 10m or 1h30m, or when, such as 2026-03-01T14:30 (here) or …T14:30Z (UTC)"
-)
-
-_AGO = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
-
-
-def parse_since(text: str, now: datetime) -> float:
-    """Return the moment that `text` means, in seconds since the epoch; a time without a zone is one of this machine's.
-
-    Raises ValueError for anything else, and for a moment after `now`.
-    """
-    moment = _moment(text.strip(), now)
-    if moment > now:
-        raise ValueError(f"{text} has not come yet: it is {now.isoformat(timespec='seconds')}")
-    return moment.timestamp()
-
-
-def _moment(text: str, now: datetime) -> datetime:
-    ago = _AGO.fullmatch(text)
-    try:
-        if text and ago is not None:
-            days, hours, minutes, seconds = (int(number or 0) for number in ago.groups())
-            return now - timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
-        raise ValueError(f"{ACCEPTED}; got {text!r}") from None

@@ -7,7 +7,7 @@ The agent recognises texts of victims (`agent/evidence/symptoms.py`), and the en
 import re
 from signal import Signals
 
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.protocol.node_evidence import OutOfMemory, RankEnd
 
 AT_EXIT = "terminate called without an active exception"

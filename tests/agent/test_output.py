@@ -3,13 +3,11 @@
 import os
 import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.logs import log_files
 from tests.agent.controller import Node, gone, task
 from tests.waiting import wait_until
 
@@ -94,26 +92,3 @@ def test_a_disk_that_fills_up_during_the_run_costs_the_rank_and_not_the_agent(no
         gone(node.supervisor(controller))
     finally:
         subprocess.run(["umount", "--lazy", small], check=True)
-
-
-def test_output_before_a_given_time_is_omitted_live_and_afterwards(node: Node, tmp_path: Path) -> None:
-    for gate in ("go", "end"):
-        os.mkfifo(tmp_path / gate)
-    controller = node.started(task(tmp_path, "echo early; read x < go; echo late; read x < end"))
-    index = str(node.root / "runs" / "r1" / "times" / "0.out")
-    wait_until(lambda: log_files.read(index), "the first mark")
-    between = time.time()
-    watcher = node.attach()
-    watcher.send(protocol.Follow({}, None, since=between))
-    watcher.until(protocol.CaughtUp)
-    for gate in ("go", "end"):
-        (tmp_path / gate).write_text("now\n")
-    watcher.until(protocol.Finished)
-    assert watcher.text("0.out") == "late\n"
-    controller.until(protocol.Finished)
-    gone(node.supervisor(controller))
-    for since, text in ((between, "late\n"), (time.time(), ""), (0.0, "early\nlate\n")):
-        later = node.attach()
-        later.send(protocol.Follow({}, None, since=since))
-        later.until(protocol.Finished)
-        assert later.text("0.out") == text

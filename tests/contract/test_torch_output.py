@@ -68,9 +68,8 @@ def test_ranks_print_the_same_as_under_plain_torchrun(torch_python: Path, elsewh
                 str(python),
                 "--nproc-per-node",
                 "2",
-                "--save-logs",
-                str(logs),
             )
             ended(cluster.begin("start", *where, *words, "--", str(script)), code=ExitCode.DONE)
+            cluster.run("logs", *where[:2], "--save-logs", str(logs), code=ExitCode.DONE)
             lines = [line for file in logs.rglob("[01].*") for line in file.read_text().splitlines()]
             assert sorted(lines) == expected, (framework, python)

@@ -5,7 +5,7 @@ from pylaunch.errors import ExitCode
 from pylaunch.transport.process import Completed
 from tests.lab.controller import events
 
-COMMAND = ("--framework", "command", "--workdir", "/", "--no-check")
+COMMAND = ("--framework", "command", "--workdir", "/", "--skip", "all")
 REPORT = 'echo "$MASTER_PORT $NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME $TP_SOCKET_IFNAME"'
 MEET = """\
 import os, socket

@@ -40,11 +40,12 @@ def traces(lab: Lab, text: str, patterns: Path) -> list[str]:
     return places
 
 
-def test_a_secret_reaches_every_rank_and_leaves_no_trace(lab: Lab, tmp_path: Path, gate: Gate) -> None:
-    secrets, patterns = tmp_path / "secrets", tmp_path / "patterns"
-    secrets.write_text(f"HF_TOKEN='{SECRET}'\n")
-    secrets.chmod(0o600)
-    given = (*COMMAND, "--env-file", str(secrets), "--env", f"PLAIN={PLAIN}")
+def test_a_secret_reaches_every_rank_and_leaves_no_trace(
+    lab: Lab, tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patterns = tmp_path / "patterns"
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    given = (*COMMAND, "--secret", "HF_TOKEN", "--env", f"PLAIN={PLAIN}")
     script = f'echo "${{#HF_TOKEN}} bytes"; echo "token $HF_TOKEN" >&2; {gate.wait}; exit 7'
     with starting(lab, tmp_path, *given, "--", "sh", "-c", script) as started:
         started.says(f"| {len(SECRET)} bytes", times=3)

@@ -142,12 +142,9 @@ def test_the_environment_of_another_project_is_beside_the_first_and_is_removed_a
         words = (f"/opt/pylaunch/{link}/bin/python", "-c", "import six; print(six.__version__)")
         assert {node.run(*words).stdout for node in lab} == {f"{version}\n"}
     assert provision(lab, "--plan").stderr.startswith("3 hosts: nothing to change")
-    removed = lab.pylaunch("env", "remove", "vision", *inventory, "--yes")
+    reset = ("--roles", "python_env", "--reset", "--all", "--yes")
+    removed = lab.pylaunch("provision", *inventory, *reset, cwd=tmp_path)
     assert removed.ok, removed.stderr
-    assert "n[1-3]: removed the environment vision" in removed.stderr
-    again = lab.pylaunch("env", "remove", "vision", *inventory, "--yes")
-    assert "n[1-3]: no environment vision" in again.stderr
-    assert not own.exists()
     assert {node.run("ls", "/opt/pylaunch/named").stdout for node in lab} == {""}
     assert current(lab) == before
 

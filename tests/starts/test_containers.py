@@ -105,7 +105,7 @@ def test_python_starts_in_a_container_and_prints_nothing(
     assert bare.wait(timeout_s=60).status is api.Status.FAILED
     assert capfd.readouterr() == ("", "")
     with pytest.raises(api.UsageError, match="--container-mount /a:/b: the ranks have no container"):
-        api.check(cluster, job, container_mounts=("/a:/b",))
+        api.check(cluster, job, container_mount=("/a:/b",))
 
 
 ROLES = """\

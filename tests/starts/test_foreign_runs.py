@@ -116,7 +116,7 @@ def test_a_rank_cannot_make_the_controller_write_elsewhere(
     events = cluster.nodes["n1"].path / "root" / "runs" / "*" / "events.jsonl"
     there = f"until ls {events} >/dev/null 2>&1; do sleep 0.02; done"  # The agent's first event makes it.
     rank = f"echo mine; [ $RANK = 1 ] || {{ {there}; for file in {events}; do cat {tmp_path}/lies >> $file; done; }}"
-    ended(cluster.start("--save-logs", str(logs), "--", "sh", "-c", rank), code=0)
+    ended(cluster.start("--", "sh", "-c", rank), code=0)
     (run,) = cluster.outcomes()
     wait_until(lambda: not cluster.nodes["n1"].agents(), "the agent's end: from then on its file speaks for it")
     again = cluster.run("logs", run, "--save-logs", str(logs), code=0)

@@ -42,6 +42,6 @@ def test_a_rank_that_became_another_user_and_ignores_sigterm_does_not_outlive_it
     other.write_text(BECOMES_NOBODY.format(up=up))
     fails = f"while [ ! -s {up} ]; do sleep 0.05; done; exit 7"
     script = f"if [ $RANK = 1 ]; then exec /usr/bin/python3 {other}; fi; {fails}"
-    start = ended(cluster.start("--grace", "1", "--no-check", "--", "sh", "-c", script))
+    start = ended(cluster.start("--grace", "1", "--skip", "all", "--", "sh", "-c", script))
     assert "n[1-2]: clean" in start.stderr
     gone(int(up.read_text()))

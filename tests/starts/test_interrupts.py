@@ -44,7 +44,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Director
     """A cluster and its live run; whatever is started on its node from now on is stopped (SIGSTOP) at once."""
     cluster = made_of_directories(tmp_path_factory.mktemp("stopped"), ["n1"])
     with no_process_stays(cluster):
-        started = cluster.start("--detach", "--no-check", "--", "sleep", "600")
+        started = cluster.start("--detach", "--skip", "all", "--", "sleep", "600")
         assert ended(started).returncode == ExitCode.DONE
         (run,) = cluster.outcomes()
         cluster.nodes["n1"].stops()
@@ -91,7 +91,7 @@ def test_a_verb_ends_on_the_second_interrupt_whatever_hangs(
 
 def test_an_interrupted_attach_leaves_the_run_alone(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1")
-    assert ended(cluster.start("--detach", "--no-check", "--", "sleep", "600")).returncode == ExitCode.DONE
+    assert ended(cluster.start("--detach", "--skip", "all", "--", "sleep", "600")).returncode == ExitCode.DONE
     (run,) = cluster.outcomes()
     attached = cluster.begin("attach", run)
     says(attached, f"following run {run}; Ctrl-C leaves it alone, pylaunch stop {run} stops it")
@@ -109,7 +109,7 @@ def test_a_start_that_waits_for_stopped_agents_ends_on_the_second_interrupt(
     directories: Callable[..., DirectoryCluster],
 ) -> None:
     cluster = directories("n1")
-    start = cluster.start("--no-check", "--", "sleep", "600")
+    start = cluster.start("--skip", "all", "--", "sleep", "600")
     says(start, "started in")
     (agent,) = cluster.nodes["n1"].agents()
     os.kill(agent, signal.SIGSTOP)
@@ -128,7 +128,7 @@ STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
 
 def begun(cluster: DirectoryCluster, *words: str) -> subprocess.Popen[str]:
     """Return a start whose two ranks have written a line."""
-    start = cluster.start("--no-check", *words)
+    start = cluster.start("--skip", "all", *words)
     assert start.stdout is not None
     assert sorted(start.stdout.readline() for _ in cluster.nodes) == ["n1:0 | up\n", "n2:1 | up\n"]
     return start
@@ -224,7 +224,7 @@ def test_a_run_that_a_signal_stops_names_it(
     directories: Callable[..., DirectoryCluster], number: signal.Signals, reason: str
 ) -> None:
     cluster = directories("n1")
-    start = cluster.start("--no-check", "--", "sleep", "600")
+    start = cluster.start("--skip", "all", "--", "sleep", "600")
     says(start, "started in")
     start.send_signal(number)
     done = ended(start)

@@ -58,6 +58,9 @@ def test_a_start_and_what_follows_it_are_documents(cluster: DirectoryCluster) ->
 
     started = cluster.run("start", *words, "--", "sh", "-c", "echo hello; exit $RANK")
     found = documented(started.stdout, "pylaunch start")
+    *events, _ = map(json.loads, started.stdout.splitlines())
+    assert {each["event"]["rank"] for each in events if each["event"]["kind"] == "rank_started"} == {0, 1}
+    assert {each["run"] for each in events} == {found["run"]}
     assert "| hello" in started.stderr
     assert (found["status"], found["exit_code"]) == ("failed", started.returncode)
     assert (found["outcome"]["first_failure"]["rank"], found["outcome"]["first_failure"]["host"]) == (1, "n2")
@@ -97,7 +100,7 @@ def test_the_explanation_of_a_run_is_a_document(cluster: DirectoryCluster) -> No
     raised = "; ".join(f"echo '{line}' >&2" for line in lines)
     script = f"test $RANK = 0 || {{ {raised}; exit 1; }}; sleep 600"
     started = cluster.run("start", *words, "--", "sh", "-c", script)
-    run = json.loads(started.stdout)["run"]
+    run = documented(started.stdout, "pylaunch start")["run"]
     found = document(cluster, "explain", run, "--json")
     assert found["run"] == run
     (cause,) = found["causes"]
@@ -145,19 +148,3 @@ def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(
     several = cluster.run("stop", *inventory, "--json", code=ExitCode.USAGE)
     assert {line.split()[0] for line in json.loads(several.stdout)["error"]["evidence"]} == {run, second}
     assert cluster.run("stop", "--all").returncode == ExitCode.DONE
-
-
-def test_hosts_and_runs_are_completed(
-    directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = directories("n1", "n2")
-    assert ended(cluster.start("--limit", "n1", "--", "true")).returncode == ExitCode.DONE
-    (run,) = cluster.outcomes()
-    monkeypatch.setenv("_PYLAUNCH_COMPLETE", "bash_complete")
-    for line, offered in [
-        (f"pylaunch check -i {cluster.inventory} --limit n1,n", ["n1,n1", "n1,n2"]),
-        (f"pylaunch logs {run[:3]}", [run]),
-    ]:
-        monkeypatch.setenv("COMP_WORDS", line)
-        monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
-        assert [each.partition(",")[2] for each in cluster.run().stdout.splitlines()] == offered

@@ -50,7 +50,7 @@ def test_a_killed_agent_is_named_and_its_host_proven_clean(
 ) -> None:
     cluster = directories("n1", "n2")
     script = f"[ $RANK = 0 ] || {WORKER}; sleep 600"
-    starting = cluster.start("--no-check", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
+    starting = cluster.start("--skip", "all", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
     says(starting, "started in")
     worker = asleep(tmp_path / "worker")
     killed(cluster.nodes["n2"], left=worker)
@@ -75,7 +75,7 @@ def test_an_agent_that_dies_after_its_ranks_have_ended_fails_no_run(
 ) -> None:
     cluster = directories("n1", "n2")
     script = f"[ $RANK = 0 ] || {KILLS_ITS_AGENT} until [ -e {{here}}/go ]; do sleep 0.05; done".format(here=tmp_path)
-    starting = cluster.start("--no-check", "--", "sh", "-c", script)
+    starting = cluster.start("--skip", "all", "--", "sh", "-c", script)
     says(starting, "started in")
     appears(tmp_path / "worker")
     worker, agent = int((tmp_path / "worker").read_text()), agent_of(cluster.nodes["n2"])
@@ -100,7 +100,7 @@ def test_an_agent_that_dies_after_its_ranks_have_ended_fails_no_run(
 def test_a_host_whose_agent_was_killed_is_used_again(directories: Callable[..., DirectoryCluster], spares: str) -> None:
     cluster = directories("n1", "n2", *(["n3"] if spares == "1" else []))
     job = "[ $TORCHELASTIC_RESTART_COUNT = 0 ] && exec sleep 600; exit 0"
-    words = ("--no-check", "--grace", "1", "--max-restarts", "1", "--spares", spares, "--", "sh", "-c", job)
+    words = ("--skip", "all", "--grace", "1", "--max-restarts", "1", "--spares", spares, "--", "sh", "-c", job)
     starting = cluster.start(*words)
     says(starting, "started in")
     killed(cluster.nodes["n2"])

@@ -15,7 +15,7 @@ from tests.starts.cluster import DirectoryCluster, appears, ended, gone
 def live(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> DirectoryCluster:
     """A run on n1 and n2 that waits; nobody but its agents follows it."""
     cluster = directories("n1", "n2")
-    ended(cluster.start("--detach", "--no-check", "--", "sh", "-c", f"touch {tmp_path}/up.$RANK; exec sleep 600"))
+    ended(cluster.start("--detach", "--skip", "all", "--", "sh", "-c", f"touch {tmp_path}/up.$RANK; exec sleep 600"))
     for rank in (0, 1):
         appears(tmp_path / f"up.{rank}")
     (run,) = cluster.outcomes()

@@ -23,7 +23,7 @@ def detached(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> Ca
 
     def start(script: str) -> DirectoryCluster:
         cluster = directories("n1")
-        words = ("--detach", "--no-check", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
+        words = ("--detach", "--skip", "all", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
         ended(cluster.start(*words), code=ExitCode.DONE)
         appears(tmp_path / "rank")
         wait_until(lambda: processes.read(rank_of(cluster)).command == "sleep 600", "what the rank becomes")

@@ -91,7 +91,7 @@ def test_a_program_reads_the_stacks_of_a_run_that_it_started(
     (tmp_path / "train.py").write_text("import time\ndef train(): time.sleep(600)\ntrain()\n")
     job = api.Job(("/usr/bin/python3", "train.py"), api.Framework.COMMAND, str(tmp_path), ranks_per_node=1)
     run = api.start(cluster, job, api.StartOptions())
-    next(each for each in run.events() if isinstance(each.event, RanksReleased))
+    next(each for each in run.events() if isinstance(each, RanksReleased))
 
     def functions() -> list[str]:
         return [frame.function for view in run.stacks().views for thread in view.threads for frame in thread.frames]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
@@ -53,7 +52,7 @@ def started(
 ) -> Callable[[], Outcome]:
     """Start `words` in a thread; the function that is returned waits for the outcome."""
     job = JobSpec(words, Framework.COMMAND, "/", max_restarts=restarts)
-    planned = plan_start(load_cluster(cluster.inventory), job, judge_settings, lambda text: None)
+    planned = plan_start(load_cluster(cluster.inventory), job, lambda text: None)
     pool = ThreadPoolExecutor(1)
     future = pool.submit(start, planned, StartOptions(at_start_checks()), events.add, interrupter)
     pool.shutdown(wait=False)
@@ -98,7 +97,7 @@ def test_a_node_that_is_gone_between_its_preparation_and_the_release_refuses_the
         return steady_clock.now() + lead_s
 
     job = JobSpec(("touch", str(tmp_path / "began")), Framework.COMMAND, "/")
-    planned = plan_start(load_cluster(cluster.inventory), job, judge_settings, lambda event: None)
+    planned = plan_start(load_cluster(cluster.inventory), job, lambda event: None)
     with pytest.raises(NodesRefusedError, match="so no rank was started") as refused:
         start(planned, StartOptions(hold=kill_an_agent), lambda event: None, Interrupter())
     (reason,) = refused.value.reasons["n2"]

@@ -1,6 +1,5 @@
 """`pylaunch status` of a live run: why it was restarted, its spare, its progress and the last line of every rank."""
 
-import json
 import signal
 import sys
 from collections.abc import Callable
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from pylaunch.errors import ExitCode
 from tests.json_pages import documented
-from tests.starts.cluster import DirectoryCluster, ended, says
+from tests.starts.cluster import DirectoryCluster, ended
 from tests.waiting import wait_until
 
 JOB = """
@@ -59,30 +58,3 @@ def test_a_live_run_shows_spare_restart_progress_and_last_lines(
         start.send_signal(signal.SIGINT)
     assert ended(start).returncode == ExitCode.INTERRUPTED
     assert "rank 0 | saved" not in cluster.run("status", run).stdout, "a run that is over has no last lines"
-
-
-def test_watching_without_a_run_shows_all_live_runs_and_ends_with_the_last(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    cluster, gate = directories("n1", "n2"), tmp_path / "gate"
-    loop = f"i=0; until [ -e {gate} ]; do i=$((i+1)); echo step $i; sleep 0.2; done; [ $0 = n1 ]"
-    starts = [cluster.start("--limit", host, "--", "sh", "-c", loop, host) for host in ("n1", "n2")]
-    for start in starts:
-        says(start, "started in")
-    runs = {outcome["run"] for outcome in json.loads(cluster.run("ps", "--json").stdout)["runs"]}
-    documents = cluster.begin("status", "--watch", "--json")
-    lines = cluster.begin("status", "--watch")
-    assert documents.stdout is not None
-    seen: set[str] = set()
-    while seen != runs:
-        seen.add(json.loads(documents.stdout.readline())["run"])
-    gate.touch()
-    assert ended(documents).returncode == ExitCode.DONE
-    shown = ended(lines, code=ExitCode.DONE)
-    assert {line.split()[1] for line in shown.stdout.splitlines() if line.startswith("run ")} <= runs
-    for start in starts:
-        ended(start)
-    (failed,) = json.loads(cluster.run("ps", "--failed", "--json").stdout)["runs"]
-    assert failed["hosts"] == ["n2"]
-    assert "rank 0 on n2 exited with code 1" in cluster.run("ps", "--failed", "--host", "n2").stdout
-    assert cluster.run("ps", "--all", "--host", "n3").stderr.startswith("no run on n3 among")

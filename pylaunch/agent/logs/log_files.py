@@ -2,9 +2,8 @@
 
 Ranks write directly to their files, so nothing is lost if the agent dies. Beyond the limit the agent punches a hole
 (fallocate(2)) between the first and the newest bytes: size and offsets stay, the blocks on the disk are released.
-Lines have no timestamps: once a second the agent appends a mark (time, size of the log) for each log that has grown.
-Bytes after the last mark before a moment were written after that mark: a reader that starts there misses no output
-since that moment, and gets at most the output between mark and moment in addition.
+Lines have no timestamps: once a second the agent appends a mark (time, size of the log) for each log that has grown. A
+reader dates earlier output by the next mark.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import struct
 import time
 from typing import Iterable, Mapping, Tuple
 
-from pylaunch.agent.logs.tail import CHUNK
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.event_loop import Part
 from pylaunch.agent.shared.record import note
@@ -94,9 +92,6 @@ Mark = Tuple[float, int]
 MOST = 8192
 """Marks in one file, 128 KiB. Of a full file, every second mark is removed: the oldest ones become sparse."""
 
-MTIME_SLACK_S = 1.0
-"""Generous bound on how much too early the kernel may date a write."""
-
 _MARK = struct.Struct("<dq")
 
 
@@ -158,33 +153,6 @@ def read(path: str) -> list[Mark]:
     return [(at, size) for at, size in _MARK.iter_unpack(content[:whole]) if math.isfinite(at) and size >= 0]
 
 
-def before(marks: Iterable[Mark], moment: float) -> int:
-    """Return the bytes that were certainly written by `moment`; fewer, never more, after a clock was set back."""
-    size = 0
-    for at, there in marks:
-        if at > moment:
-            break
-        size = there
-    return size
-
-
-def begins(directory: RunDirectory, paths: Mapping[str, str], moment: float | None) -> dict[str, int]:
-    """Return the offset per stream from which on it contains all output since `moment`; {} for None."""
-    if moment is None:
-        return {}
-    return {name: _begin(path, read(directory.times(name)), moment) for name, path in paths.items()}
-
-
-def _begin(path: str, marks: list[Mark], moment: float) -> int:
-    try:
-        status = os.lstat(path)
-        if status.st_mtime + MTIME_SLACK_S < moment:
-            return status.st_size
-        return line_begin(path, before(marks, moment))
-    except OSError:
-        return 0
-
-
 class Dates:
     """Dates of the present content of logs: stream name and offset → the next mark, if any."""
 
@@ -200,10 +168,3 @@ class Dates:
         while marks and marks[0][1] <= offset:
             marks.popleft()
         return marks[0] if marks else None
-
-
-def line_begin(path: str, offset: int) -> int:
-    """Return the start of the line at `offset`, or `offset` if that is more than CHUNK earlier. Raises OSError."""
-    start = max(0, offset - CHUNK)
-    newline = rank_files.read_at(path, start, offset - start).rfind(b"\n")
-    return start + newline + 1 if newline >= 0 or start == 0 else offset

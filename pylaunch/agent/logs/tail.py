@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Callable, Mapping, Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 from pylaunch import protocol
 from pylaunch.agent.logs.masking import Mask
@@ -23,7 +23,6 @@ PATIENCE_S = 0.3
 """Time after which an unfinished line is sent."""
 
 NOTHING_SECRET = Mask(())
-NO_TIME: Mapping[str, int] = {}
 
 NEWEST = 256 * 1024
 """Bytes at the end of a log with which a lagging reader continues."""
@@ -76,10 +75,7 @@ class _Stream:
 
 
 class LogFollower:
-    """Position of one reader in the log files that it follows; `paths`: stream name → path.
-
-    `since`: stream name → offset before which output is omitted.
-    """
+    """Position of one reader in the log files that it follows; `paths`: stream name → path."""
 
     def __init__(
         self,
@@ -87,11 +83,9 @@ class LogFollower:
         follow: protocol.Follow,
         clock: Callable[[], float] = time.time,
         mask: Mask = NOTHING_SECRET,
-        since: Mapping[str, int] = NO_TIME,
     ) -> None:
         names = paths if follow.streams is None else [name for name in paths if name in follow.streams]
         begin = {name: 0 if follow.tail is None else first_of_last(paths[name], follow.tail) for name in names}
-        begin = {name: max(0, first, since.get(name, 0)) for name, first in begin.items()}
         begin.update((name, max(0, offset)) for name, offset in follow.offsets.items())
         self._streams = [_Stream(name, paths[name], begin[name]) for name in names]
         self._past = {stream.name: rank_files.size(stream.path) for stream in self._streams}

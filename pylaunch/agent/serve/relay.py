@@ -74,8 +74,7 @@ def _send_output(directory: RunDirectory, follow: protocol.Follow) -> None:
             _send(event)
     names = sorted(name for name in os.listdir(directory.logs) if STREAM.match(name))
     paths = {name: directory.stream(name) for name in names}
-    since = log_files.begins(directory, paths, follow.since)
-    follower = LogFollower(paths, follow, since=since)
+    follower = LogFollower(paths, follow)
     follower.dates = log_files.Dates(directory)
     while True:
         output = follower.next(ended=True)

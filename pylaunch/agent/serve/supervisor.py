@@ -63,8 +63,7 @@ class Controller(Lines):
     ) -> None:  # fmt: skip
         """Obey a pending `Follow`, with the `meters` that it requests. `paths` has the log file of each stream."""
         if self.pending_follow is not None:
-            since = log_files.begins(directory, paths, self.pending_follow.since)
-            self.follower = LogFollower(paths, self.pending_follow, mask=mask, since=since)
+            self.follower = LogFollower(paths, self.pending_follow, mask=mask)
             self.follower.dates = log_files.Dates(directory)
             self._meters = [*meters(self.pending_follow)]
             self.pending_follow = None

@@ -153,7 +153,7 @@ CHECKS = (
         asks(gpu_readers.host, gpu_readers.management),
         _count,
         at_start=AtStart.AGENT,
-        at_start_why="by NVML; --skip and --no-check omit it",
+        at_start_why="by NVML; --skip omits it",
         refusals=("gpu-missing",),
     ),
     Check(

@@ -12,7 +12,7 @@ from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, median, odd_ones
-from pylaunch.model.text.size import size
+from pylaunch.model.text.quantity import size
 from pylaunch.store.content import roles_directory
 
 MEMORY_NEEDED = 256 << 20
@@ -113,7 +113,7 @@ def _drift(survey: Survey) -> Iterable[Finding]:
         for name, entry in found.items():
             role = name.partition("/")[0]
             if not role.isidentifier() or not (roles_directory() / role).is_dir():
-                continue  # It would be part of a command that is printed, and --fix would run it.
+                continue  # It would be part of a command that is printed, for a person to run.
             fix = f"pylaunch provision --roles {role} --limit {{hosts}}"
             reported = entry["reported"]
             if isinstance(reported, str):

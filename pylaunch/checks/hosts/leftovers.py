@@ -10,7 +10,7 @@ from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.text.argv import quoted
-from pylaunch.model.text.size import size
+from pylaunch.model.text.quantity import size
 
 SHOWN = 5
 

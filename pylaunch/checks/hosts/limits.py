@@ -12,7 +12,7 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
 from pylaunch.model.secret import MASK, sounds_secret
 from pylaunch.model.setting import PER_NODE
-from pylaunch.model.text.size import size
+from pylaunch.model.text.quantity import size
 
 FILES_AT_LEAST = 512
 """Loader workers, log files and a socket per peer of a few ranks; below it even a single node fails (our estimate)."""

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from pylaunch.checks.occupancy.look import Occupant
 from pylaunch.model.hostset import alike
+from pylaunch.model.text.quantity import duration
 from pylaunch.runs.proof import NodeProof
 from pylaunch.terminal import console, document
-from pylaunch.terminal.listing import duration
 
 
 def described_process(occupant: Occupant) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pylaunch.features.bench.ranks as program
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.features import judge_settings
 from pylaunch.features.bench.events import (
     OF_ALL_RUNS,
     BenchBegun,
@@ -91,7 +90,7 @@ class BenchRun:
         tree = read_tree(SHIPPED, NOT_SHIPPED)
         manifest = tree.manifest
         sync = Sync(str(tree.directory), manifest.digest, len(manifest.files), manifest.size, NOT_SHIPPED)
-        planned = plan_start(self.cluster, self._job(sync), judge_settings, lambda event: None)
+        planned = plan_start(self.cluster, self._job(sync), lambda event: None)
         self.plan = planned.plan
         self.readings = Readings(planned.plan.world_size)
         limit = TimeLimit(LIMIT_S, "the measurement", interrupts)

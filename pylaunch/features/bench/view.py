@@ -8,7 +8,7 @@ from pylaunch.features.bench.events import BenchBegun, BenchEvent, BenchResult, 
 from pylaunch.features.bench.judgement.measurements import AllReduceTimed, bus_bandwidth
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import Event
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.terminal import console, hints
 
 

@@ -10,7 +10,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.job import Container, JobSpec
 from pylaunch.model.text.argv import quoted
 from pylaunch.protocol.node_task import MountTask
-from pylaunch.terminal.option import Group, Option
+from pylaunch.terminal.options import Group, Option
 
 READ_ONLY = "ro"
 NOT_REPLACED = ("/proc", "/sys", "/dev")

@@ -20,7 +20,7 @@ from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare import install
 from pylaunch.runs.start import StartOptions, start
 from pylaunch.terminal import console
-from pylaunch.terminal.views.start import RunView
+from pylaunch.terminal.views.live import RunView
 
 RANKS_PER_NODE = 2
 BROKEN = 2
@@ -57,7 +57,7 @@ def _run(nodes: "DemoNodes", arguments: tuple[str, ...]) -> Outcome:
     console.say(" ".join(("$ pylaunch start --nproc-per-node", str(RANKS_PER_NODE), "--", SCRIPT, *arguments)))
     job = JobSpec((SCRIPT, *arguments), Framework.DIRECT, str(nodes.directory), ranks_per_node=RANKS_PER_NODE)
     with RunView() as view:
-        planned = plan_start(nodes.cluster, job, lambda settings, circumstances: [], console.say)
+        planned = plan_start(nodes.cluster, job, console.say)
         return start(planned, StartOptions(), view.show, signals)
 
 
@@ -68,7 +68,7 @@ def _ended_early(outcome: Outcome) -> int:
     raise RunFailedError(
         f"the demo ended in another way than it should: {outcome.reason or outcome.status.value}",
         evidence=outcome.evidence,
-        hint="pylaunch version --json, for a bug report",
+        hint="a bug report: pylaunch --version, and what is above",
     )
 
 

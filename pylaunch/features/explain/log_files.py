@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
 
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 
 BLOCK = 1 << 20
 LONGEST_FILE = 1 << 30

@@ -14,7 +14,7 @@ from pylaunch.features.explain.log_files import blocks_of, files_of, stream_bloc
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, Notes, RunRecord, ignore
 from pylaunch.model.text.excerpt import TextTail
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.runs.events import LinesWritten, RunEvent

@@ -9,8 +9,8 @@ from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.fetch.node_files import FetchRequest, FetchResult, FileResult, fetch
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import pylaunch
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.model.text.size import shown_size
 from pylaunch.store.files import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find_newest, looks_like_run

@@ -14,11 +14,10 @@ from pylaunch.model.cluster import Connection
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.text import typed_json
+from pylaunch.model.text.quantity import counted, shown_size
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.model.text.size import shown_size
 from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import FROM_STDIN, program
-from pylaunch.terminal.listing import counted
 from pylaunch.transport import interrupts
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import running

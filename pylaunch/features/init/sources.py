@@ -13,7 +13,7 @@ from pathlib import Path
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.cluster import Host, SshOptions
 from pylaunch.model.hostset import expand, is_address
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 
 LONGEST_TEXT = 1 << 20
 """Bytes of a hostfile."""

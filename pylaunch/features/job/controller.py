@@ -38,7 +38,6 @@ from pylaunch.runs.follow.run_follower import LAST_S
 from pylaunch.runs.planned import PlannedRun
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions, begin, run
-from pylaunch.runs.start_checks import end_leftovers
 from pylaunch.transport import interrupts
 from pylaunch.verdict.rank_end import described
 
@@ -165,8 +164,6 @@ class _PartRun:
         planned = self.planned.planned
         options = replace(self.planned.options, hold=self._hold)
         try:
-            if options.ends_leftovers:
-                end_leftovers(planned.plan, self._emit)
             outcome = run(begin(planned, self._emit), options, self._emit, self._interrupter)
             over, status, reason = PartOver(outcome), outcome.status, outcome.reason
         except InterruptedBeforeReleaseError as error:

@@ -15,16 +15,17 @@ from pylaunch.base.dataclass import replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import job_changes, job_options
 from pylaunch.features.job import job_file
-from pylaunch.features.job.controller import PlannedPart, free_ports, run_job
+from pylaunch.features.job.controller import PartOver, PlannedPart, free_ports, run_job
 from pylaunch.features.job.course import stop_order
 from pylaunch.features.job.job_file import JobFile, JobRole, filled
 from pylaunch.features.job.placement import Part, environment, own_places, placed, places, with_ports
 from pylaunch.features.job.view import JobView, end_reason, job_id, outcome_data, plan_data, show_end, show_plan
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.job import RolePart
+from pylaunch.model.job import JobSpec, RolePart
 from pylaunch.model.outcome import Outcome
-from pylaunch.model.setting import Judge
+from pylaunch.model.text.quantity import counted
+from pylaunch.runs.events import StartEvent
 from pylaunch.runs.planned import plan_start
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
@@ -33,9 +34,8 @@ from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.program import requested
 from pylaunch.terminal.flags.start import OPTIONS, StartFlags
-from pylaunch.terminal.listing import counted
-from pylaunch.terminal.option import InJobFile
-from pylaunch.terminal.options import text_of
+from pylaunch.terminal.options import InJobFile, text_of
+from pylaunch.terminal.views.run_data import EventStream
 
 DRY_RUN_PORTS = range(29599, 29399, -1)
 
@@ -44,12 +44,11 @@ def started(
     typed: StartFlags,
     inventory: Path | None,
     limit: str | None,
-    judge: Judge,
     observers: Callable[[], tuple[RunObserver, ...]],
 ) -> int:
     """Start the job of a file, whose name is the first of the words, and return the exit code.
 
-    `judge` judges the variables of each role; `observers` makes those of the job, which see its end.
+    `observers` makes those of the job, which see its end.
     """
     context = click.get_current_context()
     defaults = given_here(context)
@@ -60,18 +59,25 @@ def started(
     parts = with_ports(parts, free)
     defaults["dry_run"] = typed.dry_run
     flags = {role.name: flags_of(role, context.command, defaults) for role in job.roles}
-    planned = planned_parts(job, parts, {**places(parts), "job": runs.new_run_id()}, flags, judge)
+    planned = planned_parts(job, parts, {**places(parts), "job": runs.new_run_id()}, flags)
     if typed.dry_run:
         document.show(plan_data(job, planned))
         if not current().as_json:
             show_plan(job, planned)
         return ExitCode.DONE
     view = JobView(planned)
+    streams = {each.part.name: EventStream(sys.stdout) for each in planned} if current().as_json else {}
+
+    def show(part: PlannedPart, event: StartEvent | PartOver) -> None:
+        view.show(part, event)
+        if part.part.name in streams and not isinstance(event, PartOver):
+            streams[part.part.name].on_event(event)
+
     with contextlib.ExitStack() as stack:
         if current().as_json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         console.say(f"job {job.name} is {job_id(planned)}: {counted(len(planned), 'run')}")
-        course = run_job(planned, view.show, view.changed)
+        course = run_job(planned, show, view.changed)
     document.show(outcome_data(job, course, planned))
     show_end(job.name, course, planned)
     ending = course.ending
@@ -134,12 +140,15 @@ def _is_typed(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
+RoleFlags = tuple[StartFlags, Callable[[JobSpec], JobSpec]]
+"""Flags of a role, and what options of features change in its job."""
+
+
 def planned_parts(
     job: JobFile,
     parts: Sequence[Part],
     everywhere: Mapping[str, str],
-    flags: Mapping[str, StartFlags],
-    judge: Judge,
+    flags: Mapping[str, RoleFlags],
 ) -> list[PlannedPart]:
     """Plan the run of each part. Raises UsageError with the role.
 
@@ -152,7 +161,7 @@ def planned_parts(
     for part in parts:
         role, where = part.role, f"[roles.{part.role.name}] program"
         values = {**everywhere, **own_places(part, job_id)}
-        given = flags[role.name]
+        given, in_job = flags[role.name]
         env = filled(given.env, values, f"[roles.{role.name}] env")
         words = filled(role.program, values, where)
         mine = [f"{name}={value}" for name, value in environment(part, parts, job_id).items()]
@@ -161,7 +170,8 @@ def planned_parts(
             asked = requested(given, os.environ, tree_of)
             remarks: list[str] = []
             place = RolePart(job_id, job.name, role.name, part.name, order[role.name])
-            planned = plan_start(part.cluster, replace(asked.job, part=place), judge, remarks.append)
+            planned = plan_start(part.cluster, replace(in_job(asked.job), part=place), remarks.append)
+            features.refuse_variables(planned, remarks.append)
             notes |= dict.fromkeys(f"{role.name}: {line}" for line in remarks)
         except UsageError as error:
             error.message = f"[roles.{role.name}] {error.message}"
@@ -172,7 +182,7 @@ def planned_parts(
     return found
 
 
-def flags_of(role: JobRole, command: click.Command, defaults: Mapping[str, Any]) -> StartFlags:
+def flags_of(role: JobRole, command: click.Command, defaults: Mapping[str, Any]) -> RoleFlags:
     """Return the flags of a role: those of the command line, and above them those of the file. Raises UsageError.
 
     `command` is `start`, whose options are keys of a role.
@@ -190,7 +200,7 @@ def flags_of(role: JobRole, command: click.Command, defaults: Mapping[str, Any])
                 own.setdefault(name, value)
         own = {**{name: context.params[name] for name in of_features}, **own}
         in_job = job_changes(own)
-        return StartFlags(**{name: own[name] for name in own.keys() - of_features}, in_job=in_job)
+        return StartFlags(**{name: own[name] for name in own.keys() - of_features}), in_job
     except click.ClickException as error:
         raise UsageError(f"[roles.{role.name}] {error.format_message()}") from None
     except UsageError as error:

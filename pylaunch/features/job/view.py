@@ -14,6 +14,7 @@ from pylaunch.model.outcome import Status
 from pylaunch.model.run import Event
 from pylaunch.model.secret import masked
 from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.quantity import counted
 from pylaunch.runs.events import (
     AttemptEnded,
     AttemptRefused,
@@ -26,9 +27,8 @@ from pylaunch.runs.events import (
 from pylaunch.runs.follow.run_follower import STOPS
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.terminal import console, document, hints
-from pylaunch.terminal.listing import counted
-from pylaunch.terminal.views.live import Live, show_outcome
-from pylaunch.terminal.views.start import lines
+from pylaunch.terminal.views.live import Live, lines
+from pylaunch.terminal.views.outcome import show_outcome
 
 
 class JobView:
@@ -128,7 +128,7 @@ def show_end(job: str, course: Course, parts: Sequence[PlannedPart]) -> None:
     names = dict.fromkeys(each.part for each in first) or {ending.part: None}
     if ending.status is Status.FAILED:
         hints.say(
-            *(f"pylaunch logs {runs[name]}    # {name}" for name in names), f"pylaunch status {job_id(parts)}    # all"
+            *(f"pylaunch logs {runs[name]}    # {name}" for name in names), f"pylaunch ps {job_id(parts)}    # all"
         )
 
 

@@ -4,12 +4,12 @@ observer       makes notifications of the events of a run; a thread for each tar
 """
 
 from pylaunch.terminal.doors import ObserverOption
-from pylaunch.terminal.option import Group, InJobFile, Option
+from pylaunch.terminal.options import Group, InJobFile, Option
 
 OBSERVER = ObserverOption(
     Option(
-        name="notify", group=Group.FOLLOWING, multiple=True, default=(), metavar="TARGET", verbs=("start", "attach"),
-        in_job_file=InJobFile.WHOLE, is_repeated=True,
+        name="notify", group=Group.FOLLOWING, multiple=True, default=(), metavar="TARGET",
+        verbs=("start", "rerun", "attach"), in_job_file=InJobFile.WHOLE,
         help="Notify a webhook of the start, restarts, hangs and the end: https://…, or env:NAME, the variable that "
         "has it. Several times: each of them.",
     ),

@@ -15,8 +15,8 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.model.text.size import shown_size
 from pylaunch.terminal import console, document, options
 
 EXAMPLES = """\b

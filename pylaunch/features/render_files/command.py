@@ -12,7 +12,7 @@ from pylaunch import features
 from pylaunch.agent.shared.scripts import choose, read_program
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.features import judge_settings, start_file
+from pylaunch.features import refuse_variables, start_file
 from pylaunch.features.render_files.scripts import Script, slurm_script, torchrun_script
 from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework
@@ -21,9 +21,9 @@ from pylaunch.model.secret import refuse_secrets
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.planned import plan_start
 from pylaunch.terminal import console, options
-from pylaunch.terminal.flags import environment, program
-from pylaunch.terminal.flags.start import StartFlags, options_of, source_directory
-from pylaunch.terminal.option import CommandGroup, GroupedCommand, added
+from pylaunch.terminal.flags import program
+from pylaunch.terminal.flags.start import StartFlags, environment, options_of, source_directory
+from pylaunch.terminal.options import GroupedCommand, added
 
 EXAMPLES = """\b
 Examples:
@@ -42,7 +42,7 @@ _OWN = (
 )
 
 
-@click.group(cls=CommandGroup, epilog=EXAMPLES)
+@click.group(epilog=EXAMPLES)
 def command() -> None:
     """Print the plan of a start as a script for another launcher. No host is contacted.
 
@@ -83,7 +83,7 @@ def _plan(target: str, typed: StartFlags, inventory: Path | None, limit: str | N
             hint=pylaunch("start", typed.words[0]),
         )
     chosen, flags = _program(target, typed)
-    env = environment.given(flags.env, flags.env_file, flags.secret, os.environ)
+    env = environment(flags.env, flags.secret, os.environ)
     if target == SLURM and (chosen.framework is Framework.TORCHRUN or chosen.framework.has_nodes_as_ranks):
         raise UsageError(
             f"slurm starts one task for each rank, and no {chosen.framework.value}",
@@ -92,7 +92,9 @@ def _plan(target: str, typed: StartFlags, inventory: Path | None, limit: str | N
     job = flags.job(chosen.words, chosen.framework, env, None, is_unread=chosen.is_unread)
     cluster = load_cluster(inventory, limit=limit)
     refuse_secrets(job.command, job.env)
-    return plan_start(cluster, job, judge_settings, console.say).plan
+    planned = plan_start(cluster, job, console.say)
+    refuse_variables(planned, console.say)
+    return planned.plan
 
 
 def _program(target: str, flags: StartFlags) -> tuple[program.Program, StartFlags]:

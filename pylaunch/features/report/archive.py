@@ -20,8 +20,8 @@ from pylaunch.inventory.load import known_secrets
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.text.excerpt import TextTail
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.model.text.redaction import Redaction
-from pylaunch.model.text.size import shown_size
 from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.events import LinesWritten, RunEvent

@@ -12,8 +12,8 @@ from pylaunch.features.report.archive import write_archive
 from pylaunch.features.report.page import page
 from pylaunch.inventory.load import known_secrets
 from pylaunch.model.run import RunRecord
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.model.text.redaction import Redaction
-from pylaunch.model.text.size import shown_size
 from pylaunch.store.files import OUTPUT_DIRECTORY, new_file, output_file, refuse_existing
 from pylaunch.terminal import console, document, hints, options
 from pylaunch.terminal.flags.resolve_run import find_each_newest

@@ -7,7 +7,7 @@ from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.errors import UsageError
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import Argv
-from pylaunch.terminal.option import Group, InJobFile, Option
+from pylaunch.terminal.options import Group, InJobFile, Option
 
 AUTO, NONE, SLURM = "auto", "none", "slurm"
 JOB_ID = "SLURM_JOB_ID"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
-from pylaunch.features import judge_settings
+from pylaunch.features import refuse_variables
 from pylaunch.features.slurm import flags as scheduler
 from pylaunch.features.slurm.allocation import Allocation, allocate, allocation_here, end_submitted
 from pylaunch.features.slurm.flags import JOB_ID, NodeSource, SchedulerFlags
@@ -19,6 +19,7 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.run import ignore
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import quoted
 from pylaunch.runs.planned import PlannedRun, plan_start
@@ -48,7 +49,7 @@ def nodes_of_start(kind: NodeSource, flags: SchedulerFlags, wanted: NodesWanted,
         console.say(f"with --dry-run no job is submitted; its options: {words}")
         yield StartNodes(_unknown_nodes(asked))
         return
-    plan_start(_unknown_nodes(asked), job, judge_settings, lambda event: None)
+    refuse_variables(plan_start(_unknown_nodes(asked), job, ignore), ignore)
     allocation = allocate(asked, _show)
     try:
         yield _submitted(allocation)

@@ -16,8 +16,8 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.quantity import counted, duration
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.listing import counted, duration
 
 _EXIT_CODES = {
     ALL_PASSED: ExitCode.DONE,

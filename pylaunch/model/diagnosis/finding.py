@@ -41,7 +41,7 @@ class Finding:
     """Command to type next; "" if unknown."""
 
     role: str = ""
-    """Role that repairs it, for `--fix`; "" if none does."""
+    """Role of `provision` that repairs it; "" if none does."""
 
     evidence: tuple[str, ...] = ()
     """Lines that show it: a diff, a process, output of a tool."""

@@ -28,7 +28,7 @@ from uv import find_uv_bin
 
 from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.errors import UsageError
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.provision.environments import resolution
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed

@@ -9,7 +9,7 @@ from http.client import HTTPException
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.text.argv import quoted
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 
 ASKING = 8
 """Concurrent size requests."""

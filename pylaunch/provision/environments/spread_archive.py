@@ -20,7 +20,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.run import Notes
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.probe.answers import value, values
 from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import probe

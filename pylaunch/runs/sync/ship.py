@@ -15,7 +15,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.manifest import File
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.probe.answers import NotAnAnswerError, decoded
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.sync.tree import CHUNK, Tree

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File, Manifest, SymbolicLink
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.store.files import OUTPUT_DIRECTORY
 
 if TYPE_CHECKING:

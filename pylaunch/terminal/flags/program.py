@@ -8,24 +8,20 @@ from typing import TYPE_CHECKING, Any
 from pylaunch.agent.shared.scripts import DEFAULT, choose, needs_mpi, read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
-from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.pasted import Pasted, described_line, node_flag, program_after, taken_apart
-from pylaunch.model.plan import RunPlan
+from pylaunch.model.pasted import Pasted, described_line, program_after, taken_apart
 from pylaunch.model.secret import Secrets
 from pylaunch.model.text.argv import Argv, pylaunch, quoted
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import console
-from pylaunch.terminal.flags import environment, sync
-from pylaunch.terminal.flags.start import AUTO, OPTIONS, StartFlags, source_directory
+from pylaunch.terminal.flags import sync
+from pylaunch.terminal.flags.start import AUTO, OPTIONS, StartFlags, environment, source_directory
 
 if TYPE_CHECKING:
     from pylaunch.runs.start import StartOptions
 
 OF_SHELL = frozenset("&|;<>$`")
 SHELL_WORDS = ("source", ".", "cd", "export", "ulimit", "module")
-LARGEST_SETTINGS = 1 << 20
-"""Bytes of a file of settings that a line names."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +34,6 @@ class Program:
     framework: Framework
     is_unread: bool = False
     """--framework auto chose without the source, which is not on this machine."""
-
-    is_per_gpu: bool = False
-    """The line of another launcher asks for one rank per GPU."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +56,15 @@ class Requested:
 def requested(
     typed: StartFlags,
     ours: Mapping[str, str],
-    tree_of: Callable[[str | None, tuple[str, ...]], Tree | None] = sync.given,
+    tree_of: Callable[[str, tuple[str, ...]], Tree] = sync.given,
 ) -> Requested:
     """Return the job of `typed`; `ours` is the environment of pylaunch, `tree_of` reads the tree to ship.
 
     Raises UsageError for what cannot be started.
     """
-    tree = tree_of(typed.sync, typed.sync_exclude)
+    tree = None if typed.sync is None else tree_of(typed.sync, typed.sync_exclude)
+    if tree is None and typed.sync_exclude:
+        raise UsageError("--sync-exclude goes with --sync", hint="--sync .")
     try:
         chosen, flags = understood(typed, tree)
     except UsageError as error:
@@ -77,7 +72,7 @@ def requested(
             ship = pylaunch("start", "--sync", typed.sync)
             error.hint = error.hint.replace("pylaunch start", ship)
         raise
-    env = environment.given(flags.env, flags.env_file, flags.secret, ours)
+    env = environment(flags.env, flags.secret, ours)
     job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
     return Requested(flags, chosen, job, env.secrets, tree)
 
@@ -93,7 +88,6 @@ def start_options(flags: StartFlags, job: JobSpec, secrets: Secrets, tree: Tree 
         secrets=secrets,
         tree=tree,
         turn=flags.turn(),
-        ends_leftovers=flags.stale == "kill",
     )
 
 
@@ -111,13 +105,11 @@ def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlag
         raise UsageError("-m: expected the name of a module", hint="pylaunch start -- -m package.module")
     named = flags.framework
     directory = source_directory(flags.workdir, tree)
-    pasted = None if named == Framework.COMMAND.value else taken_apart(words, lambda path: _text(Path(directory, path)))
+    pasted = None if named == Framework.COMMAND.value else taken_apart(words)
     if pasted is not None and pasted.launcher:
         flags = _with_options(flags, pasted)
-        chosen = _chosen(
-            named if named != AUTO or pasted.framework is None else pasted.framework.value, pasted.words, directory
-        )
-        return replace(chosen, is_per_gpu=pasted.is_per_gpu), flags
+        framework = named if named != AUTO or pasted.framework is None else pasted.framework.value
+        return _chosen(framework, pasted.words, directory), flags
     if program := program_after(words):
         flags = replace(flags, env=(*words[: -len(program)], *flags.env))
         words = program
@@ -202,37 +194,9 @@ def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
     env = tuple(f"{name}={value}" for name, value in pasted.env.items())
     if pasted.launcher:
         console.say(described_line(pasted, used))
-        if pasted.is_of_one_machine and flags.nodes is None:
-            console.say(
-                f"note: this line of {pasted.launcher} starts ranks on one machine, pylaunch on every host: "
-                "--nodes 1 for one machine"
-            )
+        if "nodes" not in pasted.options and flags.nodes is None:
+            console.say("note: the ranks start on every host: --nodes 1 for one machine")
     return replace(flags, **taken, env=(*env, *flags.env))
-
-
-def report_against(plan: RunPlan, program: Program) -> None:
-    """Warn of words of the program, and of its line, that cannot hold for the nodes of `plan`."""
-    flag = node_flag(program.words)
-    if flag is not None and len(plan.nodes) > 1:
-        line = quoted(program.words).replace(f"{flag[0]}={flag[1]}", f"{flag[0]}=$GROUP_RANK")
-        line = line.replace(f"{flag[0]} {flag[1]}", f"{flag[0]} $GROUP_RANK")
-        console.say(
-            f"warning: {' '.join(flag)} is the same on all {len(plan.nodes)} nodes; the number of each node: "
-            + pylaunch("start", "--nproc-per-node", "1", "--", "sh", "-c", f"exec {line}")
-        )
-    without = [node.host.name for node in plan.nodes if not node.devices]
-    if program.is_per_gpu and without:
-        console.say(
-            f"warning: one rank per GPU: the inventory has no gpus= of {fold(without)}, so each gets one rank; "
-            "write it there, or give --nproc-per-node"
-        )
-
-
-def _text(path: Path) -> str:
-    """Return the text of a file of settings; "" for one that cannot be read."""
-    if not path.is_file() or not os.access(path, os.R_OK) or path.stat().st_size > LARGEST_SETTINGS:
-        return ""
-    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _shown(words: Argv) -> str:

@@ -18,6 +18,7 @@ from pylaunch.model.job import RolePart
 from pylaunch.model.plan import NodePlan, RunPlan, base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch, quoted
+from pylaunch.model.text.quantity import duration
 from pylaunch.runs.all_runs import (
     Discovery,
     RunNotNamedError,
@@ -34,7 +35,7 @@ from pylaunch.runs.proof import is_in_doubt
 from pylaunch.store.runs import UnknownRunError, with_reachable_hosts
 from pylaunch.terminal import console
 from pylaunch.terminal.document import current
-from pylaunch.terminal.listing import duration, job_words, verb_of
+from pylaunch.terminal.views.run_data import job_words, verb_of
 
 ID_DIGITS = 8
 _OF_IDS = frozenset("0123456789abcdef.")

@@ -1,20 +1,19 @@
-"""The options of a start, each declared once, and the job that they describe."""
+"""The options of a start, each declared once, the variables that they name, and the job that they describe."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
-
-from pylaunch.base.dataclass import dataclass, field, fields, replace
-from pylaunch.model.job import EVERY, Framework, JobSpec, OnHang
+from pylaunch.base.dataclass import dataclass, fields, replace
+from pylaunch.errors import UsageError
+from pylaunch.model.job import EVERY, VARIABLE, Framework, JobSpec, OnHang
+from pylaunch.model.secret import Secrets, sounds_secret
 from pylaunch.model.text.argv import Argv
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import options
 from pylaunch.terminal.flags import sync
-from pylaunch.terminal.flags.environment import Environment
-from pylaunch.terminal.option import Group, InJobFile, Option, as_json_value, seconds, whole
+from pylaunch.terminal.options import Group, InJobFile, Option, seconds, whole
 
 if TYPE_CHECKING:
     from pylaunch.runs.prepare.queue import Turn
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 AUTO, OFF = "auto", "off"
 PLANS = ("start", "check", "render")
 """Verbs that plan a job from the same words."""
-
-LEFT_OUT = "left out"
-"""Key of the record for `rerun`: names of options with values that are not recorded."""
 
 
 def _ranks(text: str) -> int | None:
@@ -43,6 +39,58 @@ def _or_off(text: str) -> timedelta | None:
 
 def _or_none(text: str) -> str | None:
     return text or None
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Variables of a run by name."""
+
+    plain: Mapping[str, str]
+    secrets: Secrets
+
+
+def environment(variables: Sequence[str], names: Sequence[str], ours: Mapping[str, str]) -> Environment:
+    """Return the variables of --env and --secret; `ours` is the environment of pylaunch.
+
+    A variable with the name of a secret becomes one, whichever option sets it. Raises UsageError for variables that do
+    not exist, and for those that are set as plain and as secret.
+    """
+    plain = dict(_variable(word, ours) for word in variables)
+    secrets = dict(earlier_secrets(names, ours))
+    if both := sorted(plain.keys() & secrets.keys()):
+        raise UsageError(f"{', '.join(both)}: given as a variable and as a secret", hint="omit --env")
+    secrets |= {name: value for name, value in plain.items() if sounds_secret(name)}
+    return Environment({name: value for name, value in plain.items() if name not in secrets}, Secrets(secrets))
+
+
+def earlier_secrets(names: Sequence[str], ours: Mapping[str, str]) -> Secrets:
+    """Return the secrets `names` with their values in `ours`. Raises UsageError for a missing one."""
+    return Secrets({_secret_name(name, ours): ours[name] for name in names})
+
+
+def _variable(word: str, ours: Mapping[str, str]) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not VARIABLE.fullmatch(name):
+        raise UsageError(f"--env {name}: expected NAME=VALUE or NAME", hint="--env NCCL_DEBUG=WARN")
+    if equals:
+        return name, value
+    if name not in ours:
+        raise UsageError(f"--env {name}: there is no such variable here", hint=f"--env {name}=VALUE")
+    return name, ours[name]
+
+
+def _secret_name(word: str, ours: Mapping[str, str]) -> str:
+    name, equals, _ = word.partition("=")
+    if not VARIABLE.fullmatch(name):
+        raise UsageError("--secret: expected the NAME of a variable", hint="--secret HF_TOKEN")
+    if equals:
+        raise UsageError(
+            f"--secret {name}=…: a value on a command line can be read by everybody on this machine",
+            hint=f"--secret {name}, with {name} in the environment",
+        )
+    if name not in ours:
+        raise UsageError(f"--secret {name}: there is no such variable here", hint=f"read -rs {name} && export {name}")
+    return name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,20 +164,11 @@ class StartFlags:
 
     queue: Annotated[bool, Option(
         help="Wait while other runs hold the devices or port.",
-        group=Group.WHERE, in_job_file=InJobFile.NONE, is_repeated=True,
-    )] = False  # fmt: skip
-
-    stale: Annotated[str, Option(
-        help="kill first ends what nobody runs any more on the hosts (see pylaunch clean).",
-        group=Group.WHERE, choices=("leave", "kill"), is_repeated=True,
-    )] = "leave"  # fmt: skip
-
-    no_check: Annotated[bool, Option(
-        help="Do not ask the hosts the checks that belong to a start.", group=Group.WHERE,
+        group=Group.WHERE, in_job_file=InJobFile.NONE, verbs=("start", "rerun"),
     )] = False  # fmt: skip
 
     skip: Annotated[str | None, Option(
-        help="Not these checks or subjects, comma-separated: storage,code.tree.",
+        help=f"Not these checks or subjects, comma-separated: storage,code.tree; {EVERY} is every check.",
         group=Group.WHERE, metavar="IDS", verbs=("start", "check"),
     )] = None  # fmt: skip
 
@@ -156,11 +195,6 @@ class StartFlags:
     sync_exclude: Annotated[tuple[str, ...], Option(
         help="Leave these out, as in .gitignore; '!PATTERN' ships what .gitignore leaves out. Repeatable.",
         group=Group.CODE, metavar="PATTERN", multiple=True, verbs=("start", "check"),
-    )] = ()  # fmt: skip
-
-    env_file: Annotated[tuple[str, ...], Option(
-        help="Variables for every rank, one NAME=VALUE a line; --env wins over it. Repeatable.",
-        group=Group.CODE, metavar="FILE", multiple=True, verbs=PLANS,
     )] = ()  # fmt: skip
 
     secret: Annotated[tuple[str, ...], Option(
@@ -195,25 +229,8 @@ class StartFlags:
         group=Group.HANG,
     )] = False  # fmt: skip
 
-    verbose: Annotated[bool, Option(
-        help="With --dry-run: the environment of the ranks, too.",
-        group=Group.FOLLOWING, short="-v", in_job_file=InJobFile.WHOLE,
-    )] = False  # fmt: skip
-
-    save_logs: Annotated[Path | None, Option(
-        help="Bring all logs here at the end.",
-        group=Group.FOLLOWING, metavar="DIR", kind=click.Path(path_type=Path, file_okay=False),
-        in_job_file=InJobFile.NONE, is_repeated=True,
-    )] = None  # fmt: skip
-
     ends_with_controller: bool = False
     """No option: parts of a job end with the controller that started them."""
-
-    request: Mapping[str, object] = field(default_factory=dict)
-    """Options for the record of the run that `rerun` gives again."""
-
-    in_job: Callable[[JobSpec], JobSpec] = lambda job: job
-    """Return a job with what the options of features change in it. Raises UsageError."""
 
     def turn(self) -> "Turn | None":
         """Return the hosts for which the start waits; None without --queue."""
@@ -237,13 +254,13 @@ class StartFlags:
             secrets=tuple(env.secrets),
             sync=None if tree is None else sync.as_asked(tree, self.sync_exclude),
             rank_thread=not self.no_rank_thread,
-            skipped_checks=(EVERY,) if self.no_check else tuple(options.words(self.skip)),
+            skipped_checks=options.words(self.skip),
             ends_with_controller=self.ends_with_controller,
             **own,
         )
         if tree is not None and words[0] and (framework is not Framework.COMMAND or "/" in words[0]):
             sync.check_script(tree, job.workdir, job.script)
-        return self.in_job(job)
+        return job
 
 
 OPTIONS: tuple[Option, ...] = tuple(
@@ -257,22 +274,6 @@ OPTIONS: tuple[Option, ...] = tuple(
 def options_of(*verbs: str) -> tuple[Option, ...]:
     """Return the options that one of `verbs` has."""
     return tuple(each for each in OPTIONS if not set(verbs).isdisjoint(each.verbs))
-
-
-def to_repeat(values: Mapping[str, Any], known: tuple[Option, ...]) -> dict[str, object]:
-    """Return what `rerun` needs of the options of a start beside the plan.
-
-    Addresses, which may hold a token, are left out.
-    """
-    request: dict[str, object] = {}
-    left_out: list[str] = []
-    for each in known:
-        if each.is_repeated:
-            value = values[each.name]
-            kept = [word for word in value if "://" not in word] if each.multiple else value
-            left_out += [each.name] if each.multiple and len(kept) < len(value) else []
-            request[each.name] = as_json_value(kept.absolute() if isinstance(kept, Path) else kept)
-    return {**request, LEFT_OUT: left_out}
 
 
 def source_directory(workdir: str | None, tree: Tree | None) -> str:

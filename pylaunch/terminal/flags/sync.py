@@ -8,23 +8,18 @@ from pylaunch.errors import UsageError
 from pylaunch.inventory.load import source_of
 from pylaunch.model.job import TREE, Sync
 from pylaunch.model.text.argv import quoted
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import counted, shown_size
 from pylaunch.runs.sync.tree import Ignored, Tree, read_tree
 from pylaunch.terminal import console
 from pylaunch.terminal.document import current
-from pylaunch.terminal.listing import counted
 
 SHOWN_PATHS = 3
 VARIABLES_OF_HOSTS = ("group_vars", "host_vars")
 """Directories beside an inventory, from which Ansible reads variables and passwords of its hosts."""
 
 
-def given(directory: str | None, excludes: tuple[str, ...]) -> Tree | None:
-    """Read the tree that --sync names; None without --sync. Raises UsageError for a tree that cannot be shipped."""
-    if directory is None:
-        if excludes:
-            raise UsageError("--sync-exclude goes with --sync", hint="--sync .")
-        return None
+def given(directory: str, excludes: tuple[str, ...]) -> Tree:
+    """Read the tree that --sync names. Raises UsageError for a tree that cannot be shipped."""
     private = private_files(source_of(current().source))
     tree = read_tree(Path(directory).absolute(), excludes, private=private)
     _report_ignored(tree.ignored)

@@ -7,11 +7,10 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind, PreviousAttempt
+from pylaunch.model.text.quantity import duration, shown_size
 from pylaunch.model.text.sanitise import rank_output, visible_line
-from pylaunch.model.text.size import shown_size
 from pylaunch.protocol.usage_report import Usage
 from pylaunch.runs.events import LinesWritten, RunEvent, UsageReported
-from pylaunch.terminal.listing import duration
 
 MOST_ROWS = 8
 """Nodes that are shown one by one; of more, the least busy ones."""

@@ -1,4 +1,4 @@
-"""A live run in plain lines or above a board, and the report at its end.
+"""A run that is started or followed: its events, and the output of its ranks in plain lines or above a board.
 
 On a terminal, lines of all ranks are shown by time, identical lines once, above a board. Where stdout or stderr is no
 terminal, lines are printed as they arrive, one per rank.
@@ -8,24 +8,40 @@ import contextlib
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator
 
 from pylaunch.base.dataclass import replace
-from pylaunch.checks.check import FIX
+from pylaunch.checks.check import MARKS
+from pylaunch.checks.survey import REACH
+from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
+from pylaunch.model.text.argv import pylaunch
+from pylaunch.model.text.quantity import counted
 from pylaunch.model.text.sanitise import Pieces
-from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs import steady_clock
-from pylaunch.runs.events import PRINTED, LinesWritten, RunEvent
+from pylaunch.runs.events import (
+    PRINTED,
+    Attached,
+    AttemptEnded,
+    AttemptRefused,
+    AttemptStarted,
+    LinesWritten,
+    LogsCaughtUp,
+    RanksReleased,
+    RunBegun,
+    RunEvent,
+    Start,
+    StartEvent,
+    UsageReported,
+)
 from pylaunch.runs.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.terminal import console, hints
-from pylaunch.terminal.listing import counted, duration
+from pylaunch.terminal.views import findings
 from pylaunch.terminal.views.board import Board
-from pylaunch.verdict.rank_end import described, sounds_like_a_victim, without_rank
+from pylaunch.terminal.views.outcome import show_hang, show_outcome
+from pylaunch.verdict.rank_end import without_rank
 
 TICK_S = 0.1
 HOLD_S = 10.0
@@ -37,14 +53,8 @@ REDRAW_S = 0.5
 USAGE_S = 2.0
 """Interval at which nodes report their load."""
 
-LAST_LINES = 20
-ON_SCREEN = 20
-"""Lines that a reader still sees above the report."""
-
 TRACEBACK = "Traceback (most recent call last):"
 FOLDED = "Traceback … "
-MOST_WARNINGS = 4
-"""Ranks that hide a failure which are listed."""
 
 
 def visible_part(line: str) -> str:
@@ -68,12 +78,6 @@ class Live:
         self._is_stopping = False
         self._in_traceback: set[str] = set()
         """Streams of ranks whose traceback is folded, and has not ended."""
-
-        self._last: dict[str, deque[str]] = {}
-        """Last lines on stderr of each rank that were shown."""
-
-        self._shown = deque[str](maxlen=ON_SCREEN)
-        """Streams of the last lines that were shown."""
 
     def show(self, event: RunEvent) -> None:
         """Show `event`, if this view does."""
@@ -121,15 +125,6 @@ class Live:
             hint = f"pylaunch logs -f {self._run}"
             console.say(f"output of ranks cannot be shown here any more ({error.strerror}); the run continues: {hint}")
 
-    def unshown(self, outcome: Outcome) -> Outcome:
-        """Return `outcome` without the last lines of the failed rank that are on the screen already."""
-        end = outcome.first_failure
-        if end is None or (stream := f"{end.rank}.err") not in self._shown:
-            return outcome
-        lines, bare = list(end.last_lines[-LAST_LINES:]), replace(end, last_lines=())
-        is_shown = [*self._last[stream]][-len(lines) :] == lines and described(bare) == described(end)
-        return replace(outcome, first_failure=bare) if is_shown else outcome
-
     def _folded(self, stream: str, text: str) -> str:
         """Return `text` with the last line alone of each traceback of a run that is being stopped.
 
@@ -149,8 +144,6 @@ class Live:
                 self._in_traceback.add(stream)
             else:
                 lines.append(line)
-        self._last.setdefault(stream, deque(maxlen=LAST_LINES)).extend(line.rstrip("\r\n") for line in lines)
-        self._shown.extend(stream for _ in lines)
         return "".join(lines)
 
     def hold(self) -> None:
@@ -263,142 +256,79 @@ def _now() -> float:
     return time.monotonic()
 
 
-def show_hang(event: Event, label: str = "") -> None:
-    """Print that ranks do not advance, with the evidence and the next command; or that they advance again."""
-    mark = "warning: " if event.text.startswith("hang: ") else ""
-    console.say(f"{label}{mark}{event.text}")
-    console.quote(event.lines)
-    if event.hint:
-        hints.say(event.hint)
+class RunView:
+    """Prints each event, and draws the live view of the attempt that runs."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+        self._open = contextlib.ExitStack()
+        self.run = ""
+        """The run that was begun last."""
+
+        self.leads = False
+        """This process became the controller of a run that it attached to."""
+
+    def __enter__(self) -> "RunView":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def show(self, event: StartEvent) -> None:
+        """Print `event`."""
+        match event:
+            case Event() | LinesWritten() | UsageReported() if self._live is not None:
+                self._live.show(event)
+            case RunBegun(plan):
+                self.run = plan.run
+            case AttemptStarted(plan):
+                how = plan.job.framework.value + (f", environment {plan.env_name}" if plan.env_name else "")
+                console.say(f"run {plan.run}: {counted(plan.world_size, 'rank')} on {fold(plan.cluster.names)} ({how})")
+                self._live = self._open.enter_context(watching(plan, leads=True))
+            case Attached(record, leads):
+                self.leads = leads
+                stop = pylaunch("stop", record.plan.run)
+                console.say(f"following run {record.plan.run}; Ctrl-C leaves it alone, {stop} stops it")
+                self._live = self._open.enter_context(watching(record.plan, leads=leads))
+                self._live.hold()
+            case LogsCaughtUp() if self._live is not None:
+                self._live.catch_up()
+            case AttemptRefused():
+                self._close()
+                console.say(hints.completed(event.error.render()))
+            case AttemptEnded():
+                self._close()
+                show_outcome(event.plan, event.outcome, event.ran_s)
+            case _:
+                for line in lines(event):
+                    console.say(line)
+
+    def _close(self) -> None:
+        self._live = None
+        self._open.close()
 
 
-def _show_last_lines(end: RankEnd) -> None:
-    if end.last_lines:
-        console.say(f"the last lines of {end.who}{f', which {end.symptom}' if end.symptom else ''}:")
-        console.quote(end.last_lines[-LAST_LINES:])
+def lines(event: StartEvent) -> list[str]:
+    """Return the lines for an event that needs no view of its own; none for one that is not printed."""
+    match event:
+        case Event() if event.kind in PRINTED:
+            return [event.text]
+        case Finding():
+            return _finding_lines(event)
+        case RanksReleased(start=start):
+            return [_timing(start)]
+    return []
 
 
-def show_outcome(
-    plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *, verbose: bool = False, is_past: bool = False
-) -> None:
-    """Print how a run ended: the failed rank with its last lines, causes, leftovers, and the next command.
-
-    What would have mended a refusal is no next command for a run that `is_past`: the hosts may have changed.
-    """
-    failure = outcome.first_failure
-    next_steps = []
-    if outcome.status is Status.DONE:
-        hosts = fold(node.host.name for node in plan.nodes)
-        took = "" if ran_s is None else f" in {duration(ran_s)}"
-        ranks = counted(plan.world_size, "rank")
-        console.say(f"run {plan.run} done{took}: {ranks} on {hosts} exited with code 0", style="green")
-        next_steps += _warnings(plan, outcome)
-    elif failure is not None and (failure.symptom or not _is_about(outcome, failure)):
-        console.say(f"error: run {plan.run}: {outcome.reason}")
-        _show_last_lines(failure)
-        named = outcome.named
-        rank = failure.rank if named is None or named.rank is None else named.rank
-        next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
-    elif failure is not None:
-        console.say(f"error: run {plan.run}: {failure.who} {described(failure)}{_others(plan, outcome, failure)}")
-        console.quote(failure.last_lines[-LAST_LINES:])
-        next_steps.append(f"pylaunch logs {plan.attempt} {_whose(failure.rank)}")
-    elif outcome.status is Status.FAILED:
-        console.say(f"error: run {plan.run}: {outcome.reason}")
-    else:
-        console.say(f"run {plan.run} {outcome.status.value}: {outcome.reason}")
-        for line in outcome.evidence:
-            fix = line.startswith(FIX)
-            console.say(f"  {hints.completed(line, hints.as_started(plan)) if fix else line}")
-        hint = hints.completed(outcome.hint, hints.as_started(plan))
-        if hint and is_past:
-            console.say(f"  hint at that time: {hint}")
-        elif hint:
-            next_steps.append(hint)
-    show_causes(outcome, verbose=verbose)
-    if outcome.causes and outcome.causes[0].hint:
-        next_steps.append(outcome.causes[0].hint)
-    show_proof(plan, outcome)
-    if outcome.leftovers:
-        next_steps.append(f"pylaunch stop {plan.run}")
-    if outcome.unproven:
-        next_steps.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")
-    if next_steps:
-        hints.say(*next_steps, plan=plan)
+def _finding_lines(finding: Finding) -> list[str]:
+    if finding.check == REACH:
+        return [f"{MARKS[Severity.UNKNOWN]}  {fold(finding.hosts)}: {finding.text}"]
+    return findings.lines(finding)
 
 
-def _warnings(plan: RunPlan, outcome: Outcome) -> list[str]:
-    """Print the ranks of a run that is done which hide a failure. Return the command that shows the first of them."""
-    hiding = [end for end in outcome.ends if end.hides_failure]
-    for end in hiding[:MOST_WARNINGS]:
-        console.say(f"warning: {end.who} {described(end)}")
-    if more := len(hiding[MOST_WARNINGS:]):
-        console.say(f"warning: {counted(more, 'more rank')} hide a failure behind code 0, too")
-    return [f"pylaunch logs {plan.attempt} {_whose(end.rank)}" for end in hiding[:1]]
-
-
-def _is_about(outcome: Outcome, failure: RankEnd) -> bool:
-    """Return True if the first cause is the failure itself, and not a fact of a host."""
-    return not outcome.causes or outcome.causes[0].reason == f"{failure.who} {described(failure)}"
-
-
-def _others(plan: RunPlan, outcome: Outcome, failure: RankEnd) -> str:
-    """Return the part of the sentence about the other ranks: own failures, victims, and ranks that were stopped."""
-    failed = [end for end in outcome.ends if end.rank not in (None, failure.rank) and end.failed]
-    own = [end for end in failed if not (end.symptom or sounds_like_a_victim(end))]
-    others, stopped = plan.world_size - 1, {end.rank for end in outcome.ends if end.rank is not None and end.stopped}
-    victims = {end.rank for end in failed if end not in own}
-    gone, verb = len(stopped | victims), "ended" if victims else "stopped"
-    more = f", and {len(own) - 1} more" if len(own) > 1 else ""
-    text = f"; {own[0].who} failed on its own, too ({described(own[0])}){more}" if own else ""
-    if not gone:
-        return text
-    if gone == others - len(own):
-        return f"{text}; the other {'rank' if gone == 1 else f'{gone} ranks'} {verb} with it"
-    return f"{text}; {gone} of the other {others} ranks {verb} with it"
-
-
-def _whose(rank: int | None) -> str:
-    return "--launcher" if rank is None else f"--rank {rank}"
-
-
-def show_proof(plan: RunPlan, outcome: Outcome) -> None:
-    """Print the nodes that are proven clean, leftovers, and nodes that could not be asked."""
-    hosts = [node.host.name for node in plan.nodes]
-    clean = [host for host in hosts if host not in outcome.leftovers and host not in outcome.unproven]
-    if clean:
-        console.say(f"{fold(clean)}: clean (no process, port or device lease of the run is left)")
-    for host, reason in outcome.unreadable.items():
-        console.say(f"{host}: the files of the run cannot be read, output and record are incomplete: {reason}")
-    for host in hosts:
-        if left := outcome.leftovers.get(host):
-            console.say(f"{host}: left behind: {'; '.join(left)}")
-    if outcome.unproven:
-        console.say(f"{fold(outcome.unproven)}: not known to be clean")
-
-
-MOST_OTHERS = 3
-
-
-def show_causes(outcome: Outcome, *, verbose: bool = False) -> None:
-    """Print the evidence for the first cause, and other causes; with `verbose` the rejected ones, and missing facts."""
-    if outcome.causes:
-        top, *others = outcome.causes
-        if top.reason not in outcome.reason:
-            console.say(f"{top.confidence.value} confidence: {top.reason}")
-        if top.evidence:
-            console.say(f"evidence ({top.confidence.value} confidence: {top.identifier}):")
-        console.quote(top.evidence)
-        for other in others if verbose else others[:MOST_OTHERS]:
-            console.say(f"also, {other.confidence.value} confidence: {other.reason}")
-            console.quote(other.evidence if verbose else other.evidence[:1])
-        if top.question:
-            console.say(f"to be sure: {top.question}")
-        if top.page:
-            console.say(f"see: pylaunch help {top.page}")
-    if verbose:
-        for each in outcome.rejected:
-            console.say(f"rejected: {each.reason} ({each.why})")
-        for facts in outcome.hosts:
-            for missing in facts.missing:
-                console.say(f"not known: {facts.host}: {missing}")
+def _timing(start: Start) -> str:
+    parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in start.phases.items())
+    return (
+        f"started in {sum(start.phases.values()):.2f} s ({parts}); "
+        f"release skew {start.skew * 1000:.1f} ms ± {start.skew_uncertainty * 1000:.1f}"
+    )

@@ -1,20 +1,82 @@
-"""Runs as JSON, for every verb that shows runs."""
+"""Runs as cells of a table and as JSON, for every verb that shows runs."""
 
 import time
 from collections.abc import Mapping
+from typing import TextIO
 
 from pylaunch.model.diagnosis.cause import FailureCause
+from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, PreviousAttempt, RunRecord, first_line_timing
 from pylaunch.model.slurm_job import JobState
-from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.argv import Argv, quoted
+from pylaunch.model.text.quantity import duration, moment
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.runs.events import Attached, AttemptStarted, RunBegun, StartEvent
 from pylaunch.runs.status import RunReport, node_start_seconds, previous_attempt, start_seconds, statuses
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
+from pylaunch.terminal.doors import RunObserver
 
 UNREACHABLE = "unreachable"
+
+JOBS_OF_VERBS = {
+    "ranks.bench_rank": "bench",
+}
+"""Modules that verbs start as a job, with arguments of their own → the verb."""
+
+
+LONGEST_COMMAND = 200
+"""Characters of a command in a listing; `status --json` has all."""
+
+COLUMNS = ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND")
+"""Heads of the cells of `row`, in `ps` and `status`."""
+
+
+def doubt(outcome: Outcome) -> str:
+    """Return what is not clean after a run, behind its state; "" if nothing of it is left."""
+    return ", not proven clean" if outcome.unproven else ", not clean" if outcome.leftovers else ""
+
+
+def row(report: RunReport, now: float) -> tuple[str, ...]:
+    """Return the cells of a run: id, state, ranks, hosts, start, duration, command."""
+    record, outcome = report.record, report.status.outcome
+    ended = outcome.ended_at if outcome is not None else None
+    return (
+        record.plan.run,
+        report.status.state + ("" if outcome is None else doubt(outcome)),
+        str(record.plan.world_size),
+        fold(node.host.name for node in record.plan.nodes),
+        moment(record.created_at),
+        duration((ended or now) - record.created_at),
+        job_words(record.plan.job.command),
+    )
+
+
+def job_words(command: Argv) -> str:
+    """Return the command of a job in one line of at most LONGEST_COMMAND characters; for a job of a verb, the verb."""
+    if (verb := verb_of(command)) is not None:
+        return f"pylaunch {verb}"
+    line = " ".join(quoted(command).splitlines())
+    return line if len(line) <= LONGEST_COMMAND else f"{line[:LONGEST_COMMAND]}…"
+
+
+def verb_of(command: Argv) -> str | None:
+    """Return the verb that started a job with arguments of its own; None for a job of a user."""
+    return JOBS_OF_VERBS.get(command[1]) if command[:1] == ("-m",) and len(command) > 1 else None
+
+
+def part_cell(report: RunReport) -> str:
+    """Return the job of several roles and the part of it that a run is: "7f3a9c01 rollout.0"; "" for others."""
+    part = report.record.plan.job.part
+    return "" if part is None else f"{part.job} {part.name}"
+
+
+def slurm_cell(report: RunReport) -> str:
+    """Return the Slurm jobs of a run, with the states that are known: "12 RUNNING"; "" for a run without."""
+    jobs = report.record.plan.slurm_jobs
+    return ", ".join(f"{job} {report.jobs[job].state}" if job in report.jobs else job for job in jobs)
 
 
 def summary(report: RunReport, now: float) -> dict[str, object]:
@@ -81,8 +143,8 @@ def _first_line(record: RunRecord) -> dict[str, float] | None:
     return None if timing is None else {"last_s": timing.last, "skew_s": timing.skew}
 
 
-def event(happened: Event) -> dict[str, object]:
-    """Return an event of a run, as its record has it and as a person reads it."""
+def _event(happened: Event) -> dict[str, object]:
+    """Return an event as its record has it and as a person reads it."""
     return {
         "time": document.moment(happened.time),
         "kind": happened.kind.value,
@@ -90,6 +152,27 @@ def event(happened: Event) -> dict[str, object]:
         "rank": happened.rank,
         "text": happened.text or None,
     }
+
+
+class EventStream(RunObserver):
+    """Prints each event of a run to `out`, one document a line."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._run = ""
+        self._invocation = document.current()  # Parts of a job report from threads of their own.
+
+    def on_event(self, event: StartEvent) -> None:
+        """Print `event`, with the attempt that it belongs to."""
+        match event:
+            case RunBegun(plan) | AttemptStarted(plan):
+                self._run = plan.run
+            case Attached(record):
+                self._run = record.plan.run
+            case Event():
+                document.line({"run": self._run, "event": _event(event)}, self._out, self._invocation)
+            case _:
+                pass
 
 
 def latest(run: str) -> dict[str, object]:

@@ -20,7 +20,7 @@ def containers(text: str, *typed: str) -> dict[str, str | None]:
         job = job_file.read(text, "job.toml", (), options_of_a_role())
         defaults = given_here(context)
         flags = {role.name: flags_of(role, command, defaults) for role in job.roles}
-    jobs = {name: of_role.in_job(JOB) for name, of_role in flags.items()}
+    jobs = {name: in_job(JOB) for name, (_, in_job) in flags.items()}
     return {name: each.container.words if each.container else None for name, each in jobs.items()}
 
 
@@ -57,7 +57,7 @@ def test_options_of_the_command_line_are_those_of_roles_that_have_no_such_key() 
         ),
         ("container = false", "container = False: expected a text, a number or a list"),
         ("container = true", "container = True: expected a text, a number or a list"),
-        ('no-check = "yes"', "Option '--no-check' does not take a value."),
+        ('module = "yes"', "Option '--module' does not take a value."),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_role(keys: str, error: str) -> None:

@@ -3,22 +3,23 @@
 import pytest
 
 from pylaunch.errors import UsageError
+from pylaunch.features import refuse_variables
 from pylaunch.features.variables.judgement import judge
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.model.setting import LintLevel, plan_findings, refuse_errors
+from pylaunch.model.setting import LintLevel
 from pylaunch.provision.provisioning import lint_variables
-from pylaunch.render import render
+from pylaunch.runs.planned import planned_run
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 
 
 def test_a_finding_about_an_interface_names_the_flag_that_chose_it() -> None:
     job = JobSpec(("train.py",), Framework.DIRECT, "/", interface="lo")
-    plan = plan_run(CLUSTER, job, "7f3a9c01")
+    planned = planned_run(plan_run(CLUSTER, job, "7f3a9c01"))
     with pytest.raises(UsageError) as refused:
-        refuse_errors(plan_findings(plan, render(plan), judge), pytest.fail)
+        refuse_variables(planned, pytest.fail)
     assert any(
         each.startswith("--interface: NCCL_SOCKET_IFNAME==lo: no other machine") for each in refused.value.evidence
     )

@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch import features
 from pylaunch.cli import main
-from pylaunch.cli.planning import inventory_line
+from pylaunch.cli.views.plan import inventory_line
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load
 from pylaunch.inventory.cluster import Listing
@@ -51,9 +51,8 @@ def test_a_start_without_an_inventory_says_where_it_runs(
     assert ("no inventory, so this machine alone" in printed.err) is not has_inventory
     origin = f"{tmp_path}/cluster.ini (from this directory)" if has_inventory else "none (this machine alone)"
     assert printed.out.endswith(f"\ninventory: {origin}\n")
-    assert "environment of the ranks: the same command with --verbose" in printed.out
-    assert main.run(["start", "--dry-run", "--verbose", "--", "train.py"]) == ExitCode.DONE
-    assert "WORLD_SIZE=1" in capsys.readouterr().out
+    assert main.run(["start", "--dry-run", "--json", "--", "train.py"]) == ExitCode.DONE
+    assert '"WORLD_SIZE": "1"' in capsys.readouterr().out
 
 
 def test_a_plan_names_what_chose_its_inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.cli import main, planning
+from pylaunch.cli import main
 from pylaunch.cli.commands.prepare import check
+from pylaunch.cli.commands.run import start
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.model.job import JobSpec
 
@@ -34,7 +35,7 @@ def test_check_and_start_plan_the_same_job(
         raise UsageError("planned")
 
     monkeypatch.setattr(check, "plan_check", planned)
-    monkeypatch.setattr(planning, "plan_start", planned)
+    monkeypatch.setattr(start, "plan_start", planned)
     assert {main.run(["check", *words]), main.run(["start", *words])} == {ExitCode.USAGE}
     assert len(jobs) == 2
     assert jobs[0] == jobs[1]

@@ -4,7 +4,8 @@ import pytest
 
 from pylaunch.features.report import page
 from pylaunch.model.clock import LAST, ClockOffset
-from pylaunch.terminal import document, listing
+from pylaunch.model.text import quantity
+from pylaunch.terminal import document
 
 
 @pytest.mark.parametrize("claimed", [1e300, -1e300, 253402300800.0, -1.0])
@@ -12,7 +13,7 @@ def test_a_time_without_a_calendar_day_is_shown_as_the_first_or_last_one(claimed
     year = "9999" if claimed > 0 else "1970"
     assert document.moment(claimed).startswith(year)
     assert page.moment(claimed).startswith(year)
-    assert listing.moment(claimed)[:4] in (year, "1969"), "1969: west of Greenwich"
+    assert quantity.moment(claimed)[:4] in (year, "1969"), "1969: west of Greenwich"
 
 
 @pytest.mark.parametrize("offset", [1e300, -1e300])

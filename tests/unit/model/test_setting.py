@@ -1,34 +1,21 @@
-from collections.abc import Sequence
-
 import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import USUAL_PORT, Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting, plan_findings, refuse_errors
+from pylaunch.model.setting import LintFinding, LintLevel, plan_settings, refuse_errors, without_effect
 from pylaunch.render import render
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 
 
-def silent(settings: Sequence[Setting], circumstances: Circumstances) -> tuple[LintFinding, ...]:
-    return ()
-
-
-def test_variables_are_judged_as_ranks_will_have_them_on_so_many_machines() -> None:
-    judged: list[tuple[dict[str, tuple[str, str]], int | None]] = []
-
-    def judge(settings: Sequence[Setting], circumstances: Circumstances) -> tuple[LintFinding, ...]:
-        judged.append(({each.name: (each.value, each.where) for each in settings}, circumstances.machines))
-        return ()
-
+def test_variables_are_judged_as_ranks_will_have_them_those_of_the_user_first() -> None:
     job = JobSpec(("train.py",), Framework.JAX, "/home/ml", env={"NOTE": "x"}, interface="eth1")
     plan = plan_run(CLUSTER, job, "7f3a9c01")
-    plan_findings(plan, render(plan), judge)
-    settings, machines = judged[0]
-    assert machines == 2
-    assert settings["NOTE"] == ("x", "--env")
+    first, _ = plan_settings(plan, render(plan))
+    assert (first[0].name, first[0].value, first[0].where) == ("NOTE", "x", "--env")
+    settings = {each.name: (each.value, each.where) for each in first}
     assert settings["NCCL_SOCKET_IFNAME"] == ("=eth1", "--interface")
     assert settings["JAX_COORDINATOR_ADDRESS"][0] == f"10.0.0.1:{USUAL_PORT}"
 
@@ -51,7 +38,7 @@ def test_a_flag_or_a_secret_that_the_identity_of_ranks_overrides_is_a_warning() 
     )
     plan = plan_run(CLUSTER, job, "7f3a9c01")
     warned: list[str] = []
-    refuse_errors(plan_findings(plan, render(plan), silent), warned.append)
+    refuse_errors((*without_effect(plan, [command for _, command in render(plan)]),), warned.append)
     assert warned == [
         f"warning: {name}: no effect: pylaunch sets this variable for each rank"
         for name in ("--env: RANK", "--env: PYLAUNCH_RUN", "--secret: MASTER_PORT")

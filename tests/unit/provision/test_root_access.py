@@ -7,10 +7,9 @@ import pytest
 
 from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.base.dataclass import replace
-from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import NoPython, Unreachable
-from pylaunch.provision import repair, root_access
+from pylaunch.provision import root_access
 from pylaunch.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey
 from pylaunch.provision.inputs import Wanted
 from pylaunch.provision.manifest import Change
@@ -51,15 +50,3 @@ def test_only_hosts_that_change_and_need_sudo_are_asked_and_their_refusals_are_f
     error = root_access.sudo_error(request, refused, "--reset")
     assert error.evidence == (f"n[1-2]: {WANTED}",)
     assert str(error.hint).startswith("pylaunch provision --reset -K, or ")
-
-
-def test_a_repair_changes_nothing_where_sudo_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("/etc/cluster.ini",))
-    changes = {"n1": (Change("time_sync", "package chrony", "not installed"),)}
-    answers: dict[str, Any] = {"n1": None}
-    monkeypatch.setattr(repair, "survey", lambda request: ProvisionSurvey(Wanted({}, ()), answers, changes))
-    monkeypatch.setattr(repair, "refused_by_sudo", lambda request, found, on_all: {"n1": WANTED})
-    monkeypatch.setattr(repair, "converge", None)
-    with pytest.raises(ClusterNotReadyError, match="nothing was changed") as refused:
-        repair.repair_hosts(cluster, repair.Repair(("time_sync",), ("n1",), ("time.offset",)), print)
-    assert str(refused.value.hint).startswith("pylaunch provision --roles time_sync -K, or ")

@@ -5,7 +5,6 @@ import contextlib
 import fcntl
 import io
 import os
-import signal
 import struct
 import sys
 import termios
@@ -19,7 +18,6 @@ import pytest
 import pylaunch
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.terminal import console
-from tests.waiting import wait_until
 
 HOSTILE = "n1\x1b]0;owned\x07 \x1b[2J\x9b2J \x0e\x00 \u202egpj \x1b[31m:fire: [bold]fd00:1234:100:a::1"
 OBEYED = ("\x1b]", "\x1b[2J", "\x9b", "\x07", "\x0e", "\x00", "\u202e")
@@ -128,45 +126,6 @@ def test_output_appears_above_the_live_area(attach: Callable[[], Pty]) -> None:
     assert "board" in below
     assert below.endswith("\x1b[2K"), "erased at the end"
     assert pty.written() == "", "and shown no more"
-
-
-def test_a_suspended_program_waits_for_nothing_that_it_holds(
-    attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    attach()
-    held = threading.Lock()
-    got: list[bool] = []
-    stopped: list[int] = []
-    monkeypatch.setattr(os, "kill", lambda _, number: stopped.append(number))
-
-    def lines() -> list[str]:
-        got.append(held.acquire(timeout=5.0))
-        if got[-1]:
-            held.release()
-        return ["board"]
-
-    with drawing(lines):
-        with held:  # As a view does while it takes an event.
-            signal.raise_signal(signal.SIGTSTP)
-        drawn = len(got)
-        wait_until(lambda: len(got) > drawn + 2, "it is drawn again")
-    assert stopped == [signal.SIGTSTP]
-    assert all(got)
-
-
-def test_what_is_drawn_after_a_suspension_erases_no_line_of_others(
-    attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pty = attach()
-    monkeypatch.setattr(os, "kill", lambda *_: console.say("of the shell"))
-    text = ""
-    with drawing(lambda: ["board", "second row"]):
-        signal.raise_signal(signal.SIGTSTP)
-        while "board" not in text.partition("of the shell\n")[2]:
-            text += pty.written()
-    before, _, after = text.partition("of the shell\n")
-    assert before.endswith("\x1b[2K"), "erased"
-    assert "\x1b[1A" not in after.partition("board")[0]
 
 
 FORBIDDEN_CALLS = {"print", "echo", "secho", "confirm", "prompt", "progressbar", "pager", "echo_via_pager"}

@@ -17,7 +17,7 @@ from pylaunch.model.text.argv import pylaunch
 from pylaunch.terminal.document import Invocation
 from pylaunch.terminal.doors import Names
 from pylaunch.terminal.hints import completed, of_run
-from pylaunch.terminal.views.live import show_outcome
+from pylaunch.terminal.views.outcome import show_outcome
 
 GIVEN = Invocation(verbs=VERBS, inventory=("-i", "../my clusters/a.ini"))
 

@@ -1,25 +1,23 @@
 """`pylaunch stacks`: what each rank of a run is doing."""
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pylaunch.base.dataclass import asdict, dataclass
-from pylaunch.errors import ClusterNotReadyError, ExitCode
+from pylaunch.errors import ExitCode
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.job import RolePart
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
+from pylaunch.model.text.quantity import counted
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.protocol.examination import Collective, Frame, RankView
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.stacks import StacksReport, stacks
 from pylaunch.terminal import console, document, hints, options
-from pylaunch.terminal.flags.resolve_run import chosen, find_each, name_in_job, parse_ranks
-from pylaunch.terminal.listing import counted
+from pylaunch.terminal.flags.resolve_run import chosen, find, parse_ranks
 from pylaunch.verdict.stack_groups import (
     PROCESS_STATES,
     StackGroup,
@@ -41,32 +39,24 @@ class StackFlags:
 
 @click.command()
 @options.run
-@options.role
 @options.nodes_know
 @options.ranks
 @options.on_nodes
 @click.option("--collectives", is_flag=True, help="Also show the last collectives of each process group.")
 @options.as_json
-def command(run: str | None, *, role: str | None, inventory: Path | None, as_json: bool, **asked: Any) -> int:
+def command(run: str | None, *, inventory: Path | None, as_json: bool, **asked: Any) -> int:
     """Show what each rank of RUN (the only live one without) is doing, with no change to the script.
 
     Ranks with the same stack are shown once, the innermost function first. Programs other than Python show their
     process state and system call. A run that failed shows what its ranks did before pylaunch stopped them.
-    RUN may be a job of several roles: the stacks of all of its runs.
     """
     flags = StackFlags(**asked)
-    named = find_each(run, role, inventory)
-    for option, value in (("--rank", flags.rank), ("--node", flags.node)):
-        if value is not None:
-            named.refuse_several(option, value)
-    if named.job is None:
-        report = _report(named.records[0], flags)
-        if as_json:
-            document.show(content(report))
-        else:
-            show(report, collectives=flags.collectives)
-        return ExitCode.CLUSTER_NOT_READY if report.missing else ExitCode.DONE
-    return _show_job(named.job, named.records, flags, as_json=as_json)
+    report = _report(find(run, inventory), flags)
+    if as_json:
+        document.show(content(report))
+    else:
+        show(report, collectives=flags.collectives)
+    return ExitCode.CLUSTER_NOT_READY if report.missing else ExitCode.DONE
 
 
 def _report(record: RunRecord, flags: StackFlags) -> StacksReport:
@@ -74,28 +64,6 @@ def _report(record: RunRecord, flags: StackFlags) -> StacksReport:
     wanted = range(record.plan.world_size) if flags.rank is None else parse_ranks(flags.rank, record.plan)
     ranks = {each.rank for there in nodes for each in there.ranks}.intersection(wanted)
     return stacks(record, ranks, signals, call_sites=flags.collectives)
-
-
-def _show_job(job: RolePart, records: Sequence[RunRecord], flags: StackFlags, *, as_json: bool) -> int:
-    """Show the runs of a job. One whose nodes cannot be reached hides no other."""
-    contents: list[Mapping[str, object]] = []
-    is_complete = True
-    for record in records:
-        if not as_json:
-            console.data(f"{name_in_job(record)}:")
-        try:
-            report = _report(record, flags)
-        except ClusterNotReadyError as error:
-            contents.append({"run": record.plan.run, "unreachable": error.message})
-            console.say(f"{name_in_job(record)}: {error.message}")
-            is_complete = False
-            continue
-        contents.append({**content(report), "unreachable": None})
-        is_complete = is_complete and not report.missing
-        if not as_json:
-            show(report, collectives=flags.collectives)
-    document.show({"job": job.job, "runs": contents})
-    return ExitCode.DONE if is_complete else ExitCode.CLUSTER_NOT_READY
 
 
 MOST_THREADS = 12
@@ -107,14 +75,11 @@ MOST_PIDS = 4
 LAST = 3
 """Collectives that are shown for each process group."""
 
-BOLD, RESET = "\x1b[1m", "\x1b[0m"
-
 
 def show(report: StacksReport, *, collectives: bool) -> None:
     """Print the ranks by stack, then the nodes that did not report theirs."""
-    colours = console.has_colour(sys.stdout)
     for line in lines(report, collectives=collectives):
-        console.write(sys.stdout, _coloured(line, colours=colours) + "\n")
+        console.data(line)
     for host, reason in report.missing.items():
         console.say(f"{host}: {reason}")
     outcome = report.record.outcome
@@ -123,7 +88,7 @@ def show(report: StacksReport, *, collectives: bool) -> None:
 
 
 def lines(report: StacksReport, *, collectives: bool) -> Iterator[str]:
-    """Yield the text; frames of the user's code are between two NUL characters."""
+    """Yield the text."""
     plan = report.record.plan
     if not report.views:
         yield from _without_views(report)
@@ -181,8 +146,7 @@ def _children(group: StackGroup) -> Iterator[str]:
 
 
 def _stack(frames: tuple[Frame, ...], workdir: str) -> str:
-    shown = (f"\0{_plain(each.text)}\0" if each.is_own else _plain(each.text) for each in shown_stack(frames, workdir))
-    return " <- ".join(shown)
+    return " <- ".join(_plain(each.text) for each in shown_stack(frames, workdir))
 
 
 def _collectives(group: StackGroup, workdir: str) -> Iterator[str]:
@@ -211,14 +175,6 @@ def _call(call: Collective) -> str:
 def _plain(text: str) -> str:
     """Return text of a rank as one line without control characters."""
     return visible_line(text)
-
-
-def _coloured(line: str, *, colours: bool) -> str:
-    """Return `line` with the marked frames in bold on a terminal."""
-    pieces = line.split("\0")
-    if not colours:
-        return "".join(pieces)
-    return "".join(f"{BOLD}{piece}{RESET}" if number % 2 else piece for number, piece in enumerate(pieces))
 
 
 def content(report: StacksReport) -> Mapping[str, object]:

@@ -1,6 +1,5 @@
 """`pylaunch check`: would a run work, and if not, why and what to type."""
 
-import inspect
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,20 +10,17 @@ import click
 from pylaunch import features
 from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.checks import suite
-from pylaunch.checks.check import Check
-from pylaunch.checks.suite import NO_SCRIPT, CheckRequest, Needs, Result, check, plan_check, select
-from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
+from pylaunch.checks.suite import NO_SCRIPT, Needs, Result, check, plan_check, select
+from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import hosts_to_ask
-from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.secret import Secrets
+from pylaunch.model.text.quantity import counted
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
-from pylaunch.terminal.flags.environment import Environment
 from pylaunch.terminal.flags.program import requested
-from pylaunch.terminal.flags.start import AUTO, StartFlags, options_of
-from pylaunch.terminal.listing import counted
-from pylaunch.terminal.option import GroupedCommand, added
+from pylaunch.terminal.flags.start import AUTO, Environment, StartFlags, options_of
+from pylaunch.terminal.options import GroupedCommand, added
 from pylaunch.terminal.views import findings
 
 EXAMPLES = """\b
@@ -33,8 +29,6 @@ Examples:
   pylaunch check -i cluster.ini --checkpoint-dir /data/ckpt -- train.py --config base.yaml
   pylaunch check -i cluster.ini --sync . -- train.py
   pylaunch check -i cluster.ini --only storage,python_env.libraries --json
-  pylaunch check -i cluster.ini --fix
-  pylaunch check --list storage.room
 """
 
 
@@ -47,14 +41,11 @@ class CheckFlags:
     files: tuple[str, ...]
     checkpoint_dir: str
     infiniband: bool
-    fix: bool
-    yes: bool
 
 
 @click.command(cls=GroupedCommand, context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
 @options.inventory
 @options.limit
-@click.option("--list", "listing", is_flag=True, help="List all checks, or explain the ones named, and leave.")
 @click.option(
     "--only", metavar="IDS", help="Only these checks or subjects, comma-separated: storage,python_env.python."
 )
@@ -65,37 +56,25 @@ class CheckFlags:
 )
 @click.option("--checkpoint-dir", default="", metavar="DIR", help="Directory that the run writes its checkpoints to.")
 @click.option("--infiniband", is_flag=True, help="The run needs InfiniBand or RoCE on every host.")
-@click.option("--fix", "fix", is_flag=True, help="Run the roles that findings name on their hosts, and check again.")
-@click.option("--yes", is_flag=True, help="With --fix: do not ask.")
 @options.as_json
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- SCRIPT [ARGS]...]")
-def command(
-    inventory: Path | None, limit: str | None, words: tuple[str, ...], listing: bool, as_json: bool, **asked: Any
-) -> int:
+def command(inventory: Path | None, limit: str | None, words: tuple[str, ...], as_json: bool, **asked: Any) -> int:
     """Ask every host whether a run would work, and if not, why and what to type.
 
     With SCRIPT, also what that run needs: interpreter, libraries, code and files that must be the same everywhere.
-    Changes nothing but what --fix shows first. Exit code 3 when something fails.
+    Changes nothing. Each check is explained by pylaunch help checks. Exit code 3 when something fails.
     """
     in_job = features.job_changes(asked)
     flags = CheckFlags(**{each.name: asked.pop(each.name) for each in fields(CheckFlags)})
-    typed = StartFlags(in_job=in_job, words=words, **asked)
-    known = suite.CHECKS
-    if listing:
-        _show_list(known, words, flags.only)
-        return ExitCode.DONE
-    if flags.yes and not flags.fix:
-        raise UsageError("--yes is for --fix")
-    checks = select(known, only=options.words(flags.only), skip=options.words(typed.skip), deep=flags.deep)
+    typed = StartFlags(words=words, **asked)
+    checks = select(suite.CHECKS, only=options.words(flags.only), skip=options.words(typed.skip), deep=flags.deep)
     cluster = hosts_to_ask(inventory, limit)
-    job = _job(typed)
+    job = in_job(_job(typed))
     _refuse_relative(flags.files, typed)
     needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, typed.workdir or "")
     request = plan_check(cluster, job, needs, checks)
     with console.working(f"asking {counted(len(cluster.hosts), 'host')}"):
         found = check(request)
-    if flags.fix:
-        found = _fixed(request, found, sure=flags.yes)
     if job.sync is not None:
         console.say(f"the code is that of {job.sync.directory}: {sync.described(job.sync)}")
     if as_json:
@@ -109,7 +88,7 @@ def _job(typed: StartFlags) -> JobSpec:
     """Return the job that `start` would plan with the same words; without any, one that only names the hosts."""
     if typed.words:
         return requested(typed, os.environ).job
-    tree = sync.given(typed.sync, typed.sync_exclude)
+    tree = None if typed.sync is None else sync.given(typed.sync, typed.sync_exclude)
     framework = Framework.DIRECT if typed.framework == AUTO else Framework(typed.framework)
     return typed.job(NO_SCRIPT, framework, Environment({}, Secrets()), tree, is_unread=False)
 
@@ -128,57 +107,3 @@ def _refuse_relative(files: Sequence[str], typed: StartFlags) -> None:
 def _show(found: Result) -> None:
     findings.show(found.findings)
     console.say(findings.summary(found), style="red" if found.failed else "green")
-
-
-def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
-    """Run the roles that findings name and check again. Returns `found` when no finding names one."""
-    # Loads Ansible, which takes as long as asking three hosts.
-    from pylaunch.cli.views.provision import ProvisionView  # noqa: PLC0415
-    from pylaunch.provision.repair import repair_hosts, repairs  # noqa: PLC0415
-
-    plan = repairs(request.cluster, found.findings)
-    if not plan:
-        console.say("no finding names a role that repairs it")
-        return found
-    for finding in found.findings:
-        for line in findings.lines(finding) if finding.role else ():
-            console.say(line)
-    for repair in plan:
-        console.say(f"{fold(repair.hosts)}: {', '.join(repair.roles)} (for {', '.join(repair.checks)})")
-    if not sure and not console.confirm("run these roles there?"):
-        raise ClusterNotReadyError("nothing was changed") if found.failed else click.Abort()
-    for repair in plan:
-        view = ProvisionView()
-        try:
-            is_needed = repair_hosts(request.cluster, repair, view.show)
-        finally:
-            view.end()
-        if not is_needed:
-            hosts, roles = fold(repair.hosts), ", ".join(repair.roles)
-            console.say(f"{hosts}: {roles} has nothing to change: see the finding's fix")
-    return check(request)
-
-
-def _show_list(known: Sequence[Check], words: tuple[str, ...], only: str | None) -> None:
-    named = (*words, *options.words(only))
-    chosen = select(known, only=named, deep=True)
-    if named:
-        console.data("\n\n".join(explained(each) for each in chosen))
-        return
-    rows = [(each.id, each.severity.value, each.title, each.compares) for each in chosen]
-    console.table(("id", "severity", "title", "compares"), rows)
-
-
-def explained(each: Check) -> str:
-    """Return the description of a check."""
-    when = "only with --deep" if each.deep else "by pylaunch check"
-    return inspect.cleandoc(
-        f"""
-        {each.id}: {each.title}
-          why       {each.why}
-          compares  {each.compares}
-          severity  at worst {each.severity.value}
-          asked     {when}
-          at start  {": ".join(filter(None, (each.at_start.value, each.at_start_why)))}
-        """
-    )

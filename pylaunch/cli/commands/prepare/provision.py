@@ -14,7 +14,7 @@ from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import alike, fold
-from pylaunch.model.text.argv import pylaunch
+from pylaunch.model.text.quantity import counted
 from pylaunch.provision.batches import batches
 from pylaunch.provision.convergence import ALL_AT_ONCE, ProvisionOptions
 from pylaunch.provision.provisioning import (
@@ -29,7 +29,6 @@ from pylaunch.provision.provisioning import (
 )
 from pylaunch.provision.root_access import is_password_missing, refused_by_sudo, sudo_error
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.listing import counted
 
 EXAMPLES = """\b
 Examples:
@@ -47,7 +46,6 @@ class ProvisionFlags:
     roles: str | None
     environment: Path | None
     plan_only: bool
-    exit_code: bool
     with_diff: bool
     deep: bool
     serial: str | None
@@ -66,8 +64,6 @@ class ProvisionFlags:
         if (self.undo_all or self.yes) and not self.undo:
             raise UsageError("--all and --yes are for --reset")
         batches((), self.serial or ALL_AT_ONCE)
-        if self.exit_code and not self.plan_only:
-            raise UsageError("--exit-code needs --plan", hint=pylaunch("provision", "--plan", "--exit-code"))
 
     def options(self) -> ProvisionOptions:
         """Return the flags that `provision` knows; asks for a password where they say so."""
@@ -91,8 +87,7 @@ class ProvisionFlags:
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Python environment to install, instead of .pylaunch/environment next to the inventory.",
 )
-@click.option("--plan", "--check", "plan_only", is_flag=True, help="Show what differs and leave; nothing is changed.")
-@options.exit_code
+@click.option("--plan", "plan_only", is_flag=True, help="Show what differs and leave; nothing is changed.")
 @click.option("--diff", "with_diff", is_flag=True, help="Show the lines of files that differ.")
 @click.option("--deep", is_flag=True, help="Look at every file of the Python environment, not only at its records.")
 @click.option("--serial", metavar="SIZES", help="Change hosts in batches, as 1,10%,100%; stop at the first that fails.")
@@ -130,7 +125,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
     if as_json:
         document.show(provisioning.as_json(report))
     report.raise_for_errors()
-    return ExitCode.DIFFERENT if flags.exit_code and plan.found.to_change else ExitCode.DONE
+    return ExitCode.DONE
 
 
 def _planned(cluster: Cluster, flags: ProvisionFlags, chosen: ProvisionOptions) -> tuple[ProvisionPlan, dict[str, str]]:

@@ -10,7 +10,6 @@ import click
 from pylaunch import features
 from pylaunch.errors import ExitCode
 from pylaunch.model.outcome import Outcome
-from pylaunch.model.run import Event
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.attach import AttachOptions, attach
 from pylaunch.runs.connect.interruptible import signals
@@ -18,10 +17,9 @@ from pylaunch.runs.events import StartEvent
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.doors import RunEnding
 from pylaunch.terminal.flags.resolve_run import find
-from pylaunch.terminal.option import added
+from pylaunch.terminal.options import added
 from pylaunch.terminal.views import run_data
-from pylaunch.terminal.views.live import USAGE_S, has_board
-from pylaunch.terminal.views.start import RunView
+from pylaunch.terminal.views.live import USAGE_S, RunView, has_board
 
 
 @click.command()
@@ -37,15 +35,14 @@ def command(run: str | None, *, inventory: Path | None, as_json: bool, **given: 
     """
     document.begin_stream()
     observers = features.observers(given)()
+    if as_json:
+        observers = (*observers, run_data.EventStream(sys.stdout))
     record = find(run, inventory)
     outcome: Outcome | None = None
-    out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr if as_json else out), RunView() as view:
+    with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout), RunView() as view:
 
         def show(event: StartEvent) -> None:
             view.show(event)
-            if as_json and isinstance(event, Event):
-                document.line({"event": run_data.event(event)}, out)
             for observer in observers:
                 observer.on_event(event)
 

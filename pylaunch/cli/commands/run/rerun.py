@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,26 +11,28 @@ from pylaunch.base.dataclass import replace
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.errors import UsageError
 from pylaunch.model.job import TREE
-from pylaunch.model.plan import base_of
 from pylaunch.model.secret import is_masked, secret_options, variable_of
 from pylaunch.model.text.argv import pylaunch, quoted_with_env
 from pylaunch.runs.planned import plan_start
-from pylaunch.store import runs
-from pylaunch.terminal import console, options
-from pylaunch.terminal.flags import environment, sync
+from pylaunch.terminal import console, document, options
+from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.program import start_options
 from pylaunch.terminal.flags.resolve_run import find_newest
-from pylaunch.terminal.flags.start import LEFT_OUT, StartFlags, options_of
-from pylaunch.terminal.option import added
+from pylaunch.terminal.flags.start import StartFlags, earlier_secrets, options_of
+from pylaunch.terminal.options import added
 
 
 @click.command()
 @options.run
 @options.nodes_know
-@added(options_of("rerun"))
+@added((*options_of("rerun"), *features.options("rerun")))
 @options.as_json
-def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: bool) -> int:
-    """Start the job of RUN (the newest one without) again: same command, options and hosts, a new run id."""
+def command(run: str | None, *, inventory: Path | None, as_json: bool, **given: Any) -> int:
+    """Start the job of RUN (the newest one without) again: same command, options of the job and hosts, a new run id."""
+    if as_json:
+        document.begin_stream()
+    observers = features.observers(given)()
+    flags = StartFlags(**given)
     record = find_newest(run, inventory)
     if record.is_foreign:
         raise UsageError(
@@ -53,17 +56,11 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
     tree = sync.again(job.sync, Path(before.sources[0]) if before.sources else None) if job.sync is not None else None
     if tree is not None and job.sync is not None:
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes))
-    secrets = environment.earlier_secrets(job.secrets, os.environ)
+    secrets = earlier_secrets(job.secrets, os.environ)
     hosts = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
-    planned = plan_start(hosts, job, features.judge_settings, console.say)
+    planned = plan_start(hosts, job, console.say)
+    features.refuse_variables(planned, console.say)
     workdir = job.workdir if tree is None else job.workdir.replace(TREE, f"a copy of {tree.directory}", 1)
     console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {workdir}")
-    request = runs.request_of(base_of(before.run))
-    for name in request.get(LEFT_OUT, ()):
-        console.say(f"note: a value of --{name} is not recorded, as an address may be a secret: name it as env:NAME")
-    known = (*options_of("start"), *features.options("start"))
-    kept = {each.name: each.recorded_value(request[each.name]) for each in known if each.name in request}
-    observers = features.observers(kept)()
-    flags = StartFlags(**kept)
-    shown = Presentation(detach, as_json, flags.save_logs, observers, request)
+    shown = Presentation(flags.detach, as_json, observers)
     return run_planned(planned, start_options(flags, job, secrets, tree), shown)

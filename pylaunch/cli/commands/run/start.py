@@ -1,16 +1,21 @@
 """`pylaunch start`: plan, prepare, start together, follow to the end."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pylaunch import features
-from pylaunch.errors import UsageError
-from pylaunch.terminal import options
-from pylaunch.terminal.doors import imported
-from pylaunch.terminal.flags.start import StartFlags, options_of, to_repeat
-from pylaunch.terminal.option import GroupedCommand, added
+from pylaunch.base.dataclass import replace
+from pylaunch.cli.views import plan
+from pylaunch.errors import ExitCode, UsageError
+from pylaunch.runs.planned import plan_start
+from pylaunch.terminal import console, document, options
+from pylaunch.terminal.doors import InventorySource, NodesWanted, imported
+from pylaunch.terminal.flags.program import requested
+from pylaunch.terminal.flags.start import StartFlags, options_of
+from pylaunch.terminal.options import GroupedCommand, added
 
 EXAMPLES = """\b
 Examples:
@@ -41,20 +46,38 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     Every node is prepared first; if one refuses, nothing starts and all reasons are shown. The first failing rank
     stops all others. Ctrl-C stops the run cleanly, a second one kills it.
     """
-    del given["as_json"]  # The invocation has it.
-    request = to_repeat(given, OPTIONS)
+    as_json = given.pop("as_json")
+    if as_json and not given["dry_run"]:
+        document.begin_stream()
     observers = features.observers(given)
     of_run = observers()
     source = features.start_source(given, has_inventory=inventory is not None)
-    typed = StartFlags(in_job=features.job_changes(given), request=request, **given)
+    in_job = features.job_changes(given)
+    typed = StartFlags(**given)
     if (file := features.start_file(typed.words)) is not None:
         if source is not None and not source.is_inventory:
             hint = "on hosts of an inventory over SSH: pylaunch start --scheduler none -i cluster.ini …"
             raise UsageError(
                 f"{typed.words[0]}: its nodes are those of an inventory, and here they are Slurm's", hint=hint
             )
-        started: int = imported(file.module).started(typed, inventory, limit, features.judge_settings, observers)
+        started: int = imported(file.module).started(typed, inventory, limit, observers)
         return started
-    late = imported("pylaunch.cli.planning")  # During these 300 ms, Slurm answers and its agents load.
-    code: int = late.plan_and_run(typed, source, inventory, limit, of_run)
-    return code
+    asked = requested(typed, os.environ)
+    asked = replace(asked, job=in_job(asked.job))
+    source, flags = source or InventorySource(), asked.flags
+    with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), asked.job) as nodes:
+        if source.is_inventory and not nodes.cluster.sources:
+            console.say("no inventory, so this machine alone; others: -H gpu01,gpu02, or pylaunch init 'gpu[01-02]'")
+        planned = nodes.recorded(plan_start(nodes.cluster, asked.job, console.say))
+        features.refuse_variables(planned, console.say)
+        if flags.dry_run:
+            document.show({"plan": plan.as_json(planned)})
+            if not as_json:
+                plan.show(planned, plan.inventory_line(inventory) if source.is_inventory else None)
+            return ExitCode.DONE
+        running = imported("pylaunch.cli.running")  # 100 ms that a plan which is only printed does not need.
+        wanted = asked.options()
+        if wanted.turn is not None and source.is_inventory:
+            wanted = replace(wanted, turn=wanted.turn.among(nodes.cluster, planned.plan))
+        code: int = running.run_planned(planned, wanted, running.Presentation(flags.detach, as_json, of_run, nodes.end))
+        return code

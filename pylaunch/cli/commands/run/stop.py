@@ -21,7 +21,8 @@ from pylaunch.runs.stop import StopReport, stop_run, unfinished_runs, with_earli
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered, find_each
 from pylaunch.terminal.views import run_data
-from pylaunch.terminal.views.live import Live, show_proof
+from pylaunch.terminal.views.live import Live
+from pylaunch.terminal.views.outcome import show_proof
 
 
 @click.command()

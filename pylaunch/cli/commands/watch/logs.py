@@ -12,7 +12,7 @@ from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.model.text.size import shown_size
+from pylaunch.model.text.quantity import shown_size
 from pylaunch.runs.connect.interruptible import InterruptSource, signals
 from pylaunch.runs.logs import LogQuery, collect_logs, follow_logs, read_each
 from pylaunch.terminal import console, options
@@ -26,9 +26,7 @@ class LogFlags:
 
     rank: str | None
     node: str | None
-    grep: str | None
     tail: int | None
-    since: str | None
     launcher: bool
     follow: bool
 
@@ -40,9 +38,7 @@ class LogFlags:
 @click.option("-f", "--follow", is_flag=True, help="Stay until the run ends; Ctrl-C leaves the run alone.")
 @options.ranks
 @options.on_nodes
-@click.option("--grep", metavar="TEXT", help="Only lines that contain this text.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Begin with the last N lines of each log.")
-@click.option("--since", metavar="WHEN", help="Only what was written since: 10m, 1h30m ago or 2026-03-01T14:30.")
 @click.option(
     "--save-logs",
     type=click.Path(path_type=Path, file_okay=False),
@@ -56,7 +52,6 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, save_l
     RUN may be a job of several roles: the output of all of its runs, each line with its role.
     """
     flags = LogFlags(**asked)
-    since = None if flags.since is None else options.since("--since", flags.since)
     named = find_each_newest(run, role, inventory)
     records = named.records
     if save_logs is not None:
@@ -74,7 +69,7 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, save_l
             f"run {refused} has no logs: no rank of it was started", hint=pylaunch("status", refused)
         )
     label = "" if len(records) == 1 else f"{{:<{max(len(name_in_job(each)) for each in records)}}} "
-    return _read_parts(started, [partial(_read, each, flags, since, label) for each in started], at_once=flags.follow)
+    return _read_parts(started, [partial(_read, each, flags, label) for each in started], at_once=flags.follow)
 
 
 def _read_parts(
@@ -100,12 +95,12 @@ def _read_parts(
     return ExitCode.CLUSTER_NOT_READY if failed else ExitCode.DONE
 
 
-def _read(record: RunRecord, flags: LogFlags, since: float | None, label: str, interrupts: InterruptSource) -> None:
+def _read(record: RunRecord, flags: LogFlags, label: str, interrupts: InterruptSource) -> None:
     """Show the output of one run; `label` is a format for the name of its part."""
     nodes, streams = chosen(record.plan, flags.rank, flags.node, launcher=flags.launcher)
-    query = LogQuery(nodes, streams, flags.follow, flags.tail, since)
+    query = LogQuery(nodes, streams, flags.follow, flags.tail)
     live = Live(record.plan, label=label and label.format(name_in_job(record)))
-    follow_logs(record, query, live.show, interrupts, only_with=flags.grep)
+    follow_logs(record, query, live.show, interrupts)
 
 
 def _refuse_beside_save_logs(flags: LogFlags) -> None:

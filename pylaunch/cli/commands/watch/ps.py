@@ -10,75 +10,60 @@ from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Status
 from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.model.text.sanitise import visible_line
 from pylaunch.runs.all_runs import Discovery, adopt_runs
 from pylaunch.runs.status import RunReport, list_runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered, find_each
-from pylaunch.terminal.listing import COLUMNS, doubt, part_cell, row, slurm_cell
 from pylaunch.terminal.views import run_data
+from pylaunch.terminal.views.run_data import COLUMNS, doubt, part_cell, row, slurm_cell
 
 
 @click.command()
 @click.argument("job", required=False, metavar="[JOB]")
-@options.role
 @click.option("-a", "--all", "past", is_flag=True, help="Past runs too.")
-@click.option("--failed", is_flag=True, help="Runs that failed, with the reason. Implies --all.")
-@click.option("--host", metavar="HOST", help="Runs on this host.")
 @options.nodes_know
 @options.as_json
-def command(job: str | None, role: str | None, inventory: Path | None, host: str | None, **asked: bool) -> int:
+def command(job: str | None, inventory: Path | None, past: bool, as_json: bool) -> int:
     """List runs that are recorded here: the live ones and those not known to be clean, or with --all past ones too.
 
     With JOB, the id of a job of several roles: all of its runs.
     """
-    failed, past = asked["failed"], asked["past"] or asked["failed"]
     content: dict[str, object] = {}
-    found, where = None, "" if host is None else f" on {host}"
+    found, where = None, ""
     if inventory is not None:
         cluster = load_cluster(inventory)
         found = discovered(cluster)
         adopt_runs(found, past=past)
-        where += f" of the user that logs in to {fold(name for name in cluster.names if name not in found.silent)}"
+        where = f" of the user that logs in to {fold(name for name in cluster.names if name not in found.silent)}"
         content["hosts"] = document.hosts(cluster.names, found.silent, {})
     now = time.time()
-    listed = [
-        each
-        for each in _listed(job, role, found, past=past)
-        if (host is None or host in {node.host.name for node in each.record.plan.nodes})
-        and (not failed or (each.status.outcome is not None and each.status.outcome.status is Status.FAILED))
-    ]
-    if asked["as_json"]:
+    listed = _listed(job, found, past=past)
+    if as_json:
         document.show({**content, "runs": [run_data.summary(each, now) for each in listed]})
     elif listed:
-        _show(listed, now, with_reason=failed)
+        _show(listed, now)
     else:
         if inventory is None:
             asked_hosts = pylaunch("ps", "-i", str(source_of(None) or "INVENTORY"))
-            where += f" among those recorded here; started elsewhere: {asked_hosts}"
-        state, hint = (" failed" if failed else "", "") if past else (" is live", "; past ones: pylaunch ps --all")
+            where = f" among those recorded here; started elsewhere: {asked_hosts}"
+        state, hint = ("", "") if past else (" is live", "; past ones: pylaunch ps --all")
         console.say(f"no run{state}{where}{hint}")
     return ExitCode.DONE
 
 
-def _listed(job: str | None, role: str | None, found: Discovery | None, *, past: bool) -> list[RunReport]:
-    if job is None and role is None:
+def _listed(job: str | None, found: Discovery | None, *, past: bool) -> list[RunReport]:
+    if job is None:
         return list_runs(past=past, on_note=console.say)
-    chosen = {base_of(each.plan.run) for each in find_each(job, role, None, found=found).records}
+    chosen = {base_of(each.plan.run) for each in find_each(job, None, None, found=found).records}
     listed = list_runs(past=True, on_note=console.say)
     return [each for each in listed if base_of(each.record.plan.run) in chosen]
 
 
-def _show(listed: Sequence[RunReport], now: float, *, with_reason: bool) -> None:
+def _show(listed: Sequence[RunReport], now: float) -> None:
     columns: tuple[str, ...] = COLUMNS
     rows = [row(each, now) for each in listed]
-    if with_reason:
-        columns = (*columns[:-1], "REASON")
-        reasons = [each.status.outcome.reason if each.status.outcome else "" for each in listed]
-        rows = [(*cells[:-1], visible_line(reason)) for cells, reason in zip(rows, reasons, strict=True)]
     if any(each.record.plan.slurm_jobs for each in listed):
         columns = (*columns[:-1], "SLURM JOB", columns[-1])
         rows = [(*cells[:-1], slurm_cell(each), cells[-1]) for cells, each in zip(rows, listed, strict=True)]

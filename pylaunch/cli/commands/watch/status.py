@@ -1,69 +1,45 @@
 """`pylaunch status`: one run, node by node."""
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from pylaunch.cli.views import sweeping
-from pylaunch.cli.views.status import board_now, progress, watch_all, watch_attempts
-from pylaunch.errors import ExitCode
-from pylaunch.inventory import load_cluster
+from pylaunch.cli.views.status import board_now, progress, watch_attempts
+from pylaunch.errors import ExitCode, UsageError
 from pylaunch.model.hostset import fold_ranks
-from pylaunch.model.job import RolePart
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.all_runs import adopt_runs
+from pylaunch.model.text.argv import pylaunch
+from pylaunch.model.text.quantity import counted
 from pylaunch.runs.prepare.barrier import slow_nodes
-from pylaunch.runs.status import (
-    RunReport,
-    list_runs,
-    node_start_seconds,
-    previous_attempt,
-    report,
-    start_seconds,
-    statuses,
-)
+from pylaunch.runs.status import RunReport, node_start_seconds, previous_attempt, report, start_seconds
 from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.flags.resolve_run import discovered, find_each, name_in_job
-from pylaunch.terminal.listing import COLUMNS, counted, row, slurm_cell
+from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.board import Board
-from pylaunch.terminal.views.live import show_hang, show_outcome
+from pylaunch.terminal.views.outcome import show_hang, show_outcome
+from pylaunch.terminal.views.run_data import row, slurm_cell
 
 
 @click.command()
 @options.run
-@options.role
 @options.nodes_know
 @click.option("--watch", is_flag=True, help="Show it live until it ends; Ctrl-C leaves the run alone.")
 @click.option("--verbose", "-v", is_flag=True, help="Also rejected causes of a failure, and facts that are missing.")
 @options.as_json
-def command(run: str | None, *, role: str | None, inventory: Path | None, watch: bool, **asked: bool) -> int:
+def command(run: str | None, *, inventory: Path | None, watch: bool, verbose: bool, as_json: bool) -> int:
     """Show RUN (an id, or the beginning of one; the only live one without): nodes, ranks, state or outcome.
 
-    With --watch: its progress as the nodes report it, on a terminal as a board, else as a line when something changes,
-    or as JSON, one object a line; at the end, its outcome. Several live runs without RUN: a table of all. RUN may be a
-    job of several roles: a line for each run.
+    With --watch: its progress as the nodes report it, on a terminal as a board, else as a line when something changes;
+    at the end, its outcome. For programs, pylaunch attach --json has each event.
     """
-    verbose, as_json = asked["verbose"], asked["as_json"]
+    if watch and as_json:
+        raise UsageError("--watch is for people", hint=pylaunch("attach", "--json", *filter(None, (run,))))
+    record = find(run, inventory)
     if watch:
-        document.begin_stream()
-    if watch and run is None and role is None:
-        live = _live_runs(inventory)
-        if len(live) > 1:
-            watch_all(as_json=as_json)
-            return ExitCode.DONE
-        run = live[0].plan.run if live else None
-    named = find_each(run, role, inventory)
-    if watch:
-        named.refuse_several("--watch")
-    if named.job is not None and (as_json or len(named.records) > 1):
-        return _show_job(named.job, named.records, as_json=as_json)
-    (record,) = named.records
-    if watch:
-        last = watch_attempts(record, as_json=as_json)
+        last = watch_attempts(record)
         if last is None:
             console.say(f"run {record.plan.run} continues")
             return ExitCode.DONE
@@ -75,31 +51,6 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, watch:
         document.show({**run_data.details(known), **progress(board, time.time())})
     else:
         _show(known, board, verbose=verbose)
-        if watch and inventory is not None and record.plan.job.max_restarts:
-            console.say(f"\nhint: started again elsewhere? pylaunch ps -i {inventory}")
-    return ExitCode.DONE
-
-
-def _live_runs(inventory: Path | None) -> list[RunRecord]:
-    """Return the live runs that are recorded here, also those that the hosts of `inventory` know."""
-    if inventory is not None:
-        adopt_runs(discovered(load_cluster(inventory)), past=False)
-    return [each.record for each in list_runs(past=False, on_note=console.say) if each.status.outcome is None]
-
-
-def _show_job(job: RolePart, records: Sequence[RunRecord], *, as_json: bool) -> int:
-    """Show the runs of a job."""
-    now = time.time()
-    states = statuses(records, console.say)
-    known = [
-        RunReport(each, state, runs.controller(each.plan.run)) for each, state in zip(records, states, strict=True)
-    ]
-    if as_json:
-        found = [{**run_data.details(each), **progress(_board(each), now)} for each in known]
-        document.show({"job": job.job, "name": job.job_name, "runs": found})
-        return ExitCode.DONE
-    console.data(f"job {job.job_name} ({job.job}): {counted(len(records), 'run')}")
-    console.table(("PART", *COLUMNS), [(name_in_job(each.record), *row(each, now)) for each in known])
     return ExitCode.DONE
 
 

@@ -1,4 +1,4 @@
-"""Index of a log by time, and the offsets at which readers with a start time begin."""
+"""Index of a log by time, and the dates of earlier output."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.logs import log_files
-from pylaunch.agent.logs.log_files import PERIOD_S, LogIndex, begins, read
+from pylaunch.agent.logs.log_files import PERIOD_S, LogIndex, read
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.base.layout import RunDirectory
 
@@ -38,15 +38,6 @@ def written(directory: RunDirectory, clock: Clock, *lines: str) -> Path:
     return log
 
 
-def shown(directory: RunDirectory, since: float, **follow: int) -> str:
-    paths = {"0.out": directory.stream("0.out")}
-    follower = LogFollower(paths, protocol.Follow({}, None, **follow), since=begins(directory, paths, since))
-    text = ""
-    while isinstance(output := follower.next(ended=True), protocol.Output):
-        text += output.text
-    return text
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the clock of the marks: far in the past, so that the modification time of the log never decides."""
@@ -71,22 +62,6 @@ def test_earlier_output_is_dated_by_its_marks(directory: RunDirectory, clock: Cl
         (220.0, "two lines\n"),
         (999.0, "not indexed\n"),
     ]
-
-
-def test_earlier_output_is_omitted(directory: RunDirectory, clock: Clock) -> None:
-    written(directory, clock, "100 a\n", "160 b\n", "220 c\n")
-    assert shown(directory, 90.0) == "100 a\n160 b\n220 c\n"
-    assert shown(directory, 100.0) == "160 b\n220 c\n"
-    assert shown(directory, 159.9) == "160 b\n220 c\n"
-    assert shown(directory, 161.0) == "220 c\n"
-    assert shown(directory, 300.0) == ""
-    assert shown(directory, 100.0, tail=1) == "220 c\n"
-    assert shown(directory, 161.0, tail=3) == "220 c\n"
-
-
-def test_a_line_that_was_finished_later_is_shown_from_its_start(directory: RunDirectory, clock: Clock) -> None:
-    written(directory, clock, "100 a\n", "160 b", "220 c\n")
-    assert shown(directory, 170.0) == "160 b220 c\n"
 
 
 def test_sizes_are_recorded_once_a_second_and_only_when_they_grow(directory: RunDirectory, clock: Clock) -> None:

@@ -93,7 +93,6 @@ def test_no_reader_of_a_run_directory_waits_or_fails_whatever_is_there(
     )
     assert (rank_report.error(directory, 0, tail.NOTHING_SECRET), rank_report.last_step(directory, 0)) == ("", None)
     streams = {"0.out": directory.stream("0.out")}
-    assert log_files.begins(directory, streams, 1.0)["0.out"] in (0, rank_files.size(streams["0.out"]))
     assert tail.last_lines(*streams.values()) == []
     assert tail.LogFollower(streams, protocol.Follow({}, None, tail=5)).next(ended=True) is None
     log_files.LogIndex(directory, streams).note()
@@ -145,7 +144,7 @@ def test_any_step_file_is_a_finite_mark_or_none(content: bytes) -> None:
 
 
 @given(content=st.lists(st.tuples(st.floats(), st.integers(-(1 << 63), (1 << 63) - 1))))
-def test_any_index_of_a_log_returns_a_valid_offset(
+def test_any_index_of_a_log_dates_its_output(
     content: list[tuple[float, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = RunDirectory("r1", str(tmp_path_factory.getbasetemp() / "index-files"))
@@ -155,9 +154,8 @@ def test_any_index_of_a_log_returns_a_valid_offset(
     path.write_text("one\ntwo\n")
     os.utime(path, (2e9, 2e9))
     Path(directory.times("0.out")).write_bytes(b"".join(struct.pack("<dq", *mark) for mark in content))
-    begin = log_files.begins(directory, {"0.out": str(path)}, 1e9)
-    follower = tail.LogFollower({"0.out": str(path)}, protocol.Follow({}, None), since=begin)
-    assert begin["0.out"] >= 0
+    follower = tail.LogFollower({"0.out": str(path)}, protocol.Follow({}, None))
+    follower.dates = log_files.Dates(directory)
     output = follower.next(ended=True)
     assert output is None or isinstance(output, protocol.Output)
 

@@ -8,9 +8,8 @@ import pytest
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework, JobSpec, OnHang
 from pylaunch.model.secret import Secrets
-from pylaunch.terminal.flags.environment import Environment
 from pylaunch.terminal.flags.program import requested
-from pylaunch.terminal.flags.start import OPTIONS, StartFlags
+from pylaunch.terminal.flags.start import OPTIONS, Environment, StartFlags
 
 
 def job(flags: StartFlags) -> JobSpec:
@@ -59,3 +58,8 @@ def test_the_line_to_type_in_place_of_another_launchers_ships_the_same_directory
         with pytest.raises(UsageError) as refused:
             requested(StartFlags(words=words, sync=asked), {})
         assert (refused.value.hint or "").startswith(hint)
+
+
+def test_patterns_without_a_tree_are_refused() -> None:
+    with pytest.raises(UsageError, match="goes with --sync"):
+        requested(StartFlags(words=("true",), sync_exclude=("*.bin",)), {})

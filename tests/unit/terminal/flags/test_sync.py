@@ -8,27 +8,12 @@ from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal.flags import sync
 
 
-def given(directory: Path | None, sync_exclude: tuple[str, ...] = ()) -> Tree | None:
-    return sync.given(None if directory is None else str(directory), sync_exclude)
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/train.py").write_text("1")
     (tmp_path / "secret.env").write_text("1")
-    found = given(tmp_path, sync_exclude=("*.env",))
-    assert found is not None
-    return found
-
-
-def test_without_the_flag_there_is_no_tree() -> None:
-    assert given(None) is None
-
-
-def test_patterns_without_a_tree_are_refused() -> None:
-    with pytest.raises(UsageError, match="goes with --sync"):
-        given(None, sync_exclude=("*.bin",))
+    return sync.given(str(tmp_path), ("*.env",))
 
 
 @pytest.mark.parametrize(
@@ -63,13 +48,12 @@ def test_files_that_gitignore_excludes_are_reported_with_the_flag_that_ships_the
 ) -> None:
     for name, content in ((".gitignore", "*.bin\n.venv\n"), ("a.bin", "1" * 2048), ("my data.bin", "1" * 4096)):
         (tmp_path / name).write_text(content)
-    given(tmp_path)
+    sync.given(str(tmp_path), ())
     assert capsys.readouterr().err == (
         "note: .gitignore leaves out 2 files (6.0 KiB), the largest my data.bin (4.0 KiB); "
         "--sync-exclude '!my data.bin' ships it\n"
     )
-    shipped = given(tmp_path, sync_exclude=("!*.bin",))
-    assert shipped is not None
+    shipped = sync.given(str(tmp_path), ("!*.bin",))
     assert {file.path for file in shipped.manifest.files} == {".gitignore", "a.bin", "my data.bin"}
     assert capsys.readouterr().err == ""
 
@@ -83,7 +67,6 @@ def test_the_inventory_in_use_stays_here_and_a_line_says_so(
     (tmp_path / "host_vars").mkdir()
     (tmp_path / "host_vars/gpu01.yml").write_text("ansible_become_password: 1\n")
     (tmp_path / "train.py").write_text("1")
-    tree = given(Path())
-    assert tree is not None
+    tree = sync.given(".", ())
     assert [file.path for file in tree.manifest.files] == ["train.py"]
     assert "note: not shipped: cluster.ini, host_vars/, pylaunch.toml (" in capsys.readouterr().err

@@ -4,7 +4,7 @@ import pytest
 
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.store.content import signatures
-from pylaunch.terminal.views.live import show_outcome
+from pylaunch.terminal.views.outcome import show_outcome
 from pylaunch.verdict.recognised_ends import with_classes
 from pylaunch.verdict.verdict import judge
 from tests.unit.terminal.views.test_live import PLAN

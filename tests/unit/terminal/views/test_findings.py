@@ -4,14 +4,11 @@ import pytest
 
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
-from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.provision.repair import repairs
 from pylaunch.terminal import console
 from pylaunch.terminal.views import findings
 
 FULL = Finding("storage.room", Severity.FAIL, ("gpu01", "gpu02", "gpu04"), "/ is full", "df -h /", "", ("a line",))
-CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 4)))
 
 
 def test_a_finding_is_its_hosts_folded_its_evidence_and_what_to_type() -> None:
@@ -22,31 +19,10 @@ def test_a_finding_is_its_hosts_folded_its_evidence_and_what_to_type() -> None:
     ]
 
 
-def test_roles_that_the_same_hosts_need_run_together_and_notes_ask_for_none() -> None:
-    def found(role: str, *hosts: str, severity: Severity = Severity.FAIL) -> Finding:
-        return Finding(f"for.{role}", severity, hosts, "x", role=role)
-
-    plan = repairs(
-        CLUSTER,
-        [
-            found("host_baseline", "n1", "n3"),
-            found("time_sync", "n3", "n1"),
-            found("python_env", "n2"),
-            found("", "n2"),
-            found("firewall", "n2", severity=Severity.NOTE),
-        ],
-    )
-    assert [(each.roles, each.hosts) for each in plan] == [
-        (("host_baseline", "time_sync"), ("n1", "n3")),
-        (("python_env",), ("n2",)),
-    ]
-
-
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
         (["--only", "storage.rom"], "did you mean storage.room"),
-        (["--yes"], "--yes is for --fix"),
         (["--skip", "nothing"], "no such check: nothing"),
     ],
 )
@@ -55,15 +31,6 @@ def test_invalid_flags_are_refused_before_any_host_is_asked(
 ) -> None:
     assert run(["check", "-i", "/nowhere/cluster.ini", *words]) == ExitCode.USAGE
     assert refusal in capsys.readouterr().err
-
-
-def test_the_list_names_every_check_and_explains_the_one_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", "--list"]) == ExitCode.DONE
-    assert "storage.room" in capsys.readouterr().out
-    assert run(["check", "--list", "storage.room"]) == ExitCode.DONE
-    printed = capsys.readouterr().out
-    assert "why       A checkpoint or log that does not fit" in printed
-    assert "code.tree" not in printed
 
 
 def test_on_a_terminal_a_sentence_is_wrapped_at_words_and_a_command_is_not(

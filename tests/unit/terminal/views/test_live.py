@@ -9,7 +9,8 @@ from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.events import PRINTED, LinesWritten
-from pylaunch.terminal.views.live import Live, show_outcome
+from pylaunch.terminal.views.live import Live
+from pylaunch.terminal.views.outcome import show_outcome
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 12))
 PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w"), "7f3a9c01")

@@ -1,6 +1,8 @@
-"""Numbers of bytes as people write and read them."""
+"""Quantities as people write and read them: bytes, times, durations, counts."""
 
 import re
+
+from pylaunch.model.clock import in_utc
 
 _UNITS = {"": 1, "b": 1} | {
     letter.lower() + suffix: base**power
@@ -37,3 +39,25 @@ def size(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} PiB"
+
+
+def moment(time: float) -> str:
+    """Return a time in the zone of this machine, to the second."""
+    return in_utc(time).astimezone().isoformat(sep=" ", timespec="seconds")
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in two units at most: "7 s", "3 min 20 s", "2 h 5 min"; "?" where the clock was set back."""
+    whole = round(seconds)
+    if whole < 0:
+        return "?"
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 rank", "6 ranks"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,6 +1,6 @@
 import pytest
 
-from pylaunch.model.text.size import parse_size, shown_size, size
+from pylaunch.model.text.quantity import parse_size, shown_size, size
 
 
 @pytest.mark.parametrize(
