@@ -148,9 +148,6 @@ class StuckConnection:
     send_queue: int
     """Bytes that the peer has not acknowledged."""
 
-    receive_queue: int
-    """Bytes that this process has not read."""
-
     retransmits: int
     """Retransmissions that timed out in a row, without an answer of the peer's kernel."""
 

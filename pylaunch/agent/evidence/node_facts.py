@@ -46,7 +46,6 @@ class TcpConnection:
     peer: tuple[str, int]
     state: str
     send_queue: int
-    receive_queue: int
     retransmits: int
     probes: int
     inode: str
@@ -70,10 +69,10 @@ def parse(table: Iterable[str]) -> Iterator[TcpConnection]:
     for line in itertools.islice(table, MOST_ROWS):
         words = line.split()
         try:
-            sending, _, receiving = words[4].partition(":")
+            sending = words[4].partition(":")[0]
             timer = words[5].partition(":")[0]
             row = TcpConnection(
-                _place(words[1]), _place(words[2]), STATES[words[3]], int(sending, 16), int(receiving, 16),
+                _place(words[1]), _place(words[2]), STATES[words[3]], int(sending, 16),
                 int(words[6], 16) if timer == "01" else 0, int(words[8]) if timer == "04" else 0, words[9],
             )  # fmt: skip
         except (IndexError, KeyError, ValueError):
@@ -165,7 +164,7 @@ def _owners(pids: Mapping[int, int | None], until: float) -> tuple[dict[str, int
 
 def _socket(row: TcpConnection, rank: int | None) -> protocol.StuckConnection:
     return protocol.StuckConnection(
-        rank, row.state, *row.peer, row.send_queue, row.receive_queue, row.retransmits, row.probes, row.local[1]
+        rank, row.state, *row.peer, row.send_queue, row.retransmits, row.probes, row.local[1]
     )
 
 

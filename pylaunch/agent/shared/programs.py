@@ -55,9 +55,13 @@ def ended(
 class ProgramOutput:
     """Output of a program at work, which is read without waiting. Raises OSError if it cannot be started."""
 
-    def __init__(self, words: Sequence[str], most: int, errors: int = subprocess.DEVNULL) -> None:
+    def __init__(self, words: Sequence[str], most: int) -> None:
         self.child = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, "LC_ALL": "C"}
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "LC_ALL": "C"},
         )
         assert self.child.stdout is not None
         self.descriptor = self.child.stdout.fileno()

@@ -40,9 +40,7 @@ class Card(TypedDict):
     index: int
     bus: str
     minor: int | None
-    uuid: str | None
     name: str | None
-    vbios: str | None
     persistence: str | None
     compute_mode: str | None
     mig: str | None
@@ -140,7 +138,6 @@ class PortReading(TypedDict):
     adapter: str
     port: int
     model: str | None
-    firmware: str | None
     state: str | None
     physical_state: str | None
     rate_gbps: float | None

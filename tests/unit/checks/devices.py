@@ -18,7 +18,7 @@ CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{index}", devices=(0, 1)) for index,
 
 Change = Mapping[str, Any]
 PORT: dict[str, Any] = {
-    "adapter": "mlx5_0", "port": 1, "model": "MT4129", "firmware": "28.42.1000", "state": "ACTIVE",
+    "adapter": "mlx5_0", "port": 1, "model": "MT4129", "state": "ACTIVE",
     "physical_state": "LinkUp", "rate_gbps": 400.0, "link_layer": "InfiniBand", "counters": {}, "gids": [],
 }  # fmt: skip
 

@@ -34,7 +34,7 @@ TASK = protocol.NodeTask(
             1.5,
             0.02,
             (protocol.KernelEvent("xid", 1.0, "NVRM: Xid", "0000:3b:00", 79),),
-            (protocol.StuckConnection(None, "FIN_WAIT1", "10.0.0.2", 8, 1, 0, 4),),
+            (protocol.StuckConnection(None, "FIN_WAIT1", "10.0.0.2", 8, 1, 4),),
             7,
             ("10.0.0.1",),
             -3.25,

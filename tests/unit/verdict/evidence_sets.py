@@ -88,7 +88,7 @@ def says(text: str, at: float = 95.0, rank: int | None = None) -> KernelEvent:
 
 
 def stuck(to: str, *, rank: int | None = 0, retransmits: int = 0, probes: int = 0) -> StuckConnection:
-    return StuckConnection(rank, "ESTABLISHED", ADDRESSES[to], 41000, 65536, 0, retransmits, probes)
+    return StuckConnection(rank, "ESTABLISHED", ADDRESSES[to], 41000, 65536, retransmits, probes)
 
 
 def facts(host: str, *kernel: KernelEvent, stuck: tuple[StuckConnection, ...] = (), **more: Any) -> HostEvidence:

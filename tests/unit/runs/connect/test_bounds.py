@@ -62,7 +62,7 @@ def test_ranks_and_hosts_of_other_nodes_are_removed_from_reports() -> None:
 
 def test_evidence_about_ranks_and_hosts_of_other_nodes_is_removed() -> None:
     killed = tuple(protocol.KernelEvent("oom-kill", 1.0, "killed", rank=rank) for rank in (0, 2, None))
-    stuck = tuple(protocol.StuckConnection(rank, "ESTABLISHED", "::2", 2, 3, 0, 4) for rank in (0, 2, None))
+    stuck = tuple(protocol.StuckConnection(rank, "ESTABLISHED", "::2", 2, 3, 4) for rank in (0, 2, None))
     confined = FIRST.confined(protocol.HostEvidence("n1", 1.0, 0.1, killed, stuck), ALL)
     assert isinstance(confined, protocol.HostEvidence)
     assert [each.rank for each in confined.kernel] == [0, None]
@@ -157,7 +157,7 @@ def test_a_node_can_fill_neither_the_record_nor_the_terminal() -> None:
     facts = protocol.HostEvidence(
         "", 1.0, 0.1,
         (protocol.KernelEvent(long, 1.0, long, long),) * 200,
-        (protocol.StuckConnection(0, long, long, 2, 3, 0, 4),) * 200,
+        (protocol.StuckConnection(0, long, long, 2, 3, 4),) * 200,
         1, (long,) * 200, 0.0, (long,) * 200,
     )  # fmt: skip
     found = bounded(facts)

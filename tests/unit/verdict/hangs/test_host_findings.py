@@ -25,7 +25,7 @@ def address(host: str) -> str:
 
 def to(host: str, retransmits: int = 7, *, rank: int = 1, probes: int = 0) -> StuckConnection:
     """Return a connection to port 29500 of `host` with data that nobody acknowledges."""
-    return StuckConnection(rank, "ESTABLISHED", address(host), 29500, 65536, 0, retransmits, probes, 41022)
+    return StuckConnection(rank, "ESTABLISHED", address(host), 29500, 65536, retransmits, probes, 41022)
 
 
 def facts(host: str, *stuck: StuckConnection, kernel: tuple[KernelEvent, ...] = ()) -> HostEvidence:

@@ -32,7 +32,6 @@ def ports(root: str) -> list[PortReading]:
                     "adapter": adapter,
                     "port": int(port),
                     "model": text_or_none(os.path.join(root, adapter, "hca_type")),
-                    "firmware": text_or_none(os.path.join(root, adapter, "fw_ver")),
                     "state": _word(text_or_none(os.path.join(place, "state"))),
                     "physical_state": _word(text_or_none(os.path.join(place, "phys_state"))),
                     "rate_gbps": _rate(text_or_none(os.path.join(place, "rate"))),
