@@ -1,7 +1,8 @@
 """Commands in hints, completed so that they work when they are pasted.
 
 Lower floors write `pylaunch VERB …` with `model.argv.pylaunch`, which quotes for any shell; they do not know the
-inventory of this command line. It is added to each command that reads an inventory.
+inventory of this command line. It is added to each command that reads an inventory: in the text, because hints of nodes
+and of records were written by other processes.
 """
 
 import contextlib

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -224,15 +223,7 @@ def _only_live(inventory: Path | None) -> RunRecord:
     try:
         return find_live_run((str(source),) if source is not None else (), found, on_note=console.say)
     except RunNotNamedError as error:
-        newest = next((each for each in error.candidates if each.outcome is None and each.plan.job.part is None), None)
-        is_asked = newest is not None and current().verb == "stop" and _is_asked()
-        if newest is not None and is_asked and console.confirm(f"stop the newest run, {_line(newest)}?"):
-            return newest
         raise _to_choose(error) from None
-
-
-def _is_asked() -> bool:
-    return not current().as_json and sys.stdin.isatty() and console.is_terminal(sys.stderr)
 
 
 def _to_choose(error: RunNotNamedError) -> UsageError:
