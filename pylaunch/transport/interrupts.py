@@ -14,7 +14,6 @@ import signal
 import termios
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import NoReturn, TypeVar
 
@@ -119,6 +118,8 @@ def run(work: Coroutine[None, None, T]) -> T:
     KeyboardInterrupt. A caller in an event loop, as a cell of a notebook is, waits for another thread.
     """
     if _is_in_loop():
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 -- 1 ms that only a notebook needs
+
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(asyncio.run, work).result()
     return asyncio.run(_until_interrupted(work) if threading.current_thread() is threading.main_thread() else work)
