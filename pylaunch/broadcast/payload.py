@@ -5,22 +5,23 @@ import itertools
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from pylaunch.agent.piped.piece_source import (
-    ChangedSourceError,
-    PieceHashes,
-    SourceError,
-    SourceTree,
-    piece_size,
-    spans,
-    version,
-)  # fmt: skip
+from pylaunch.agent.piped.piece_store import spans
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File, SymbolicLink
+
+PIECE = 4 << 20
+MOST_PIECES = 4096
+"""Pieces of a larger payload are larger, because the controller handles each piece of each host."""
+
+MOST_FILES = 50_000
+"""Each host receives the list of all files; more belong into an archive."""
+
+CHUNK = 1 << 20
 
 
 class ChangedError(UsageError):
@@ -99,25 +100,120 @@ class Payload:
         return content
 
 
+def piece_size(size: int) -> int:
+    """Return the bytes of each piece of a payload of `size` bytes."""
+    piece = PIECE
+    while size > piece * MOST_PIECES:
+        piece *= 2
+    return piece
+
+
+def version(status: os.stat_result) -> tuple[int, int, int]:
+    """Return what changes with the content of a file."""
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+class _Tree:
+    """Files, directories and links below the sources, in the order of their names."""
+
+    def __init__(self) -> None:
+        self.files: list[tuple[Path, str, os.stat_result]] = []
+        """Path here, path of the copy, status."""
+
+        self.directories: list[str] = []
+        """Each after its parent."""
+
+        self.links: list[tuple[str, str]] = []
+
+    def add(self, source: Path, path: str, *, is_named: bool = True) -> None:
+        """Add a source under `path`; a link that is named stands for what it leads to, one below a directory stays.
+        Raises UsageError."""
+        try:
+            status = source.stat() if is_named else source.lstat()
+            if stat.S_ISLNK(status.st_mode):
+                self.links.append((path, str(source.readlink())))
+            elif stat.S_ISDIR(status.st_mode):
+                self.directories.append(path)
+                for entry in sorted(source.iterdir()):
+                    self.add(entry, f"{path}/{entry.name}", is_named=False)
+            elif stat.S_ISREG(status.st_mode):
+                self.files.append((source, path, status))
+            else:
+                raise UsageError(f"{source}: neither file, directory nor link")
+        except OSError as error:
+            raise UsageError(f"{source}: {error.strerror}") from None
+        except RecursionError:
+            where = str(source)[:200]
+            raise UsageError(f"{where}…: too many directories in each other: push an archive of them") from None
+        if len(self.files) + len(self.links) + len(self.directories) > MOST_FILES:
+            raise UsageError(f"{source}: more than {MOST_FILES} files: push an archive of them")
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(status.st_size for _, _, status in self.files)
+
+
+class _PieceHashes:
+    """Hashes of the pieces of a row of bytes."""
+
+    def __init__(self, size: int) -> None:
+        """`size` is that of a piece."""
+        self.size = size
+        self._left = size
+        self._hash = hashlib.sha256()
+        self._found: list[bytes] = []
+
+    def add(self, source: Path, size: int) -> str:
+        """Add a file; return its own hash. Raises ChangedError for a file of another size, and UsageError."""
+        own, read = hashlib.sha256(), 0
+        for chunk in _chunks(source):
+            own.update(chunk)
+            read += len(chunk)
+            while chunk:
+                taken, chunk = chunk[: self._left], chunk[self._left :]
+                self._hash.update(taken)
+                self._left -= len(taken)
+                if not self._left:
+                    self._next()
+        if read != size:
+            raise ChangedError([source])
+        return own.hexdigest()
+
+    def _next(self) -> None:
+        self._found.append(self._hash.digest())
+        self._hash, self._left = hashlib.sha256(), self.size
+
+    def ended(self) -> tuple[bytes, ...]:
+        """Return the hashes; the last piece may be short."""
+        if self._left < self.size:
+            self._next()
+        return tuple(self._found)
+
+
+def _chunks(source: Path) -> Iterator[bytes]:
+    try:
+        with source.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                yield chunk
+    except OSError as error:
+        raise _unreadable(source, error) from None
+
+
 def read_payload(sources: Sequence[Path], destination: str) -> Payload:
     """Read and hash `sources` for `destination` on the hosts, which is a directory if it ends with / or there are
     several sources, and else the path that the source gets. Raises UsageError."""
     names = [Path(os.path.normpath(source.absolute())).name for source in sources]  # Of "..", too.
     base, paths = copies_of(names, destination)
-    tree = SourceTree()
-    try:
-        for source, path in zip(sources, paths, strict=True):
-            tree.add(str(source), path)
-        hashes = PieceHashes(piece_size(tree.size))
-        files = tuple(
-            File(path, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, hashes.add(source, status.st_size))
-            for source, path, status in tree.files
-        )
-    except ChangedSourceError as error:
-        raise ChangedError([Path(error.path)]) from None
-    except SourceError as error:
-        raise UsageError(str(error)) from None
-    from_here = tuple(Path(source) for source, _, _ in tree.files)
+    tree = _Tree()
+    for source, path in zip(sources, paths, strict=True):
+        tree.add(source, path)
+    hashes = _PieceHashes(piece_size(tree.size))
+    files = tuple(
+        File(path, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, hashes.add(source, status.st_size))
+        for source, path, status in tree.files
+    )
+    from_here = tuple(source for source, _, _ in tree.files)
     versions = tuple(version(status) for _, _, status in tree.files)
     links = tuple(SymbolicLink(*each) for each in tree.links)
     return Payload(base, from_here, files, tuple(tree.directories), links, hashes.size, hashes.ended(), versions)
@@ -127,18 +223,14 @@ def stored_files(sizes: Mapping[Path, int]) -> Payload:
     """Read and hash files of known sizes for the store of shipped content on the hosts, where the path of content is
     its hash (`base.layout.NodeRoot.blob`). Raises ChangedError for a file of another size, and UsageError for one that
     cannot be read."""
-    hashes = PieceHashes(piece_size(sum(sizes.values())))
+    hashes = _PieceHashes(piece_size(sum(sizes.values())))
     files, versions = [], []
     for source, size in sizes.items():
         try:
             versions.append(version(source.stat()))
-            digest = hashes.add(str(source), size)
-        except ChangedSourceError:
-            raise ChangedError([source]) from None
-        except SourceError as error:
-            raise UsageError(str(error)) from None
         except OSError as error:
             raise _unreadable(source, error) from None
+        digest = hashes.add(source, size)
         files.append(File(f"{digest[:2]}/{digest}", 0o400, size, digest))
     directories = tuple(sorted({file.digest[:2] for file in files}))
     return Payload(None, tuple(sizes), tuple(files), directories, (), hashes.size, hashes.ended(), tuple(versions))

@@ -6,6 +6,7 @@ the destination has already, with the same size and hash, is read there and not 
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import errno
 import fcntl
@@ -15,9 +16,7 @@ import shutil
 import stat
 import threading
 import time
-from typing import Any, Iterable, Iterator
-
-from pylaunch.agent.piped.piece_source import Span, spans
+from typing import Any, Iterable, Iterator, Sequence, Tuple
 
 CHUNK = 1 << 20
 STAGING = ".pylaunch-push-"
@@ -29,6 +28,21 @@ BUSY_S = 5.0
 
 ABANDONED_S = 7 * 86400
 """A directory of pieces without a change for this long belongs to a push that nobody repeats."""
+
+Span = Tuple[int, int, int]
+"""File, offset in it, and number of bytes."""
+
+
+def spans(ends: Sequence[int], begin: int, end: int) -> Iterator[Span]:
+    """Return the parts of files that a range of bytes consists of. `ends` are the ends of the files in the row."""
+    index = bisect.bisect_right(ends, begin)
+    while begin < end:
+        first = ends[index - 1] if index else 0
+        size = min(end, ends[index]) - begin
+        if size:
+            yield index, begin - first, size
+        begin += size
+        index += 1
 
 
 class StoreError(Exception):

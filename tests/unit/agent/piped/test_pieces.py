@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from pylaunch.agent.piped import piece_store, pieces
-from pylaunch.agent.piped.piece_source import PIECE
 from pylaunch.agent.piped.piece_store import ABANDONED_S, PieceStore, StoreError, WrongPieceError
 from pylaunch.agent.piped.pieces import CERTIFICATE, PieceNode, tls_context
-from pylaunch.broadcast.payload import Payload, read_payload
+from pylaunch.broadcast.payload import PIECE, Payload, read_payload
 from pylaunch.broadcast.spread import new_identity
 
 IDENTITY = new_identity()
