@@ -32,23 +32,11 @@ _PREFIXES = (
     ),
     re.compile(r"(?P<host>[\w.-]{1,253}):(?P<rank>\d{1,7}) \| "),
 )
-_STAMP = re.compile(
-    r"\d\d:\d\d:\d\d(?:[.,]\d{1,6})? |[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d (?P<host>[\w.-]{1,253}) "
-    r"(?:torchrun|python[\d.]{0,5}|[\w-]{1,60}\.(?:py|sh))(?:\[\d{1,9}\])?: "
-)
-"""Time of day, or prefix of syslog, before all lines of a launcher."""
-
 _NUMBERED = re.compile(
     r"(?:\[(?=\d{1,4}\] )|(?:[A-Za-z][\w.]{0,30}-)?(?:pod|worker|rank|proc|process|p|w|r)[-_ ]?(?=\d))"
     r"(?P<rank>\d{1,4})(?:\] |> | ?\| |: | )"
 )
 """Number of the process before all lines: `[3] `, `pod-0 `, `p2> `."""
-
-_DOCKER = re.compile(
-    r"(?P<open>\[)?(?P<host>(?!(?i:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL|NOTE)\b)[A-Za-z][\w.-]{0,60})"
-    r"(?(open)\]:? | {0,20}[|>] )"
-)
-"""Name of the container or the process before all lines: `trainer  | `, `gateway> `, `[worker-a] `."""
 
 _SRUN = re.compile(r" {0,6}(?P<rank>\d{1,7}): ?")
 _PDSH = re.compile(r"(?!(?:srun|slurmstepd|mpirun): )(?P<host>[A-Za-z0-9][\w.-]{0,253}): ")
@@ -172,8 +160,6 @@ class LinePrefixes:
 
     srun: bool = False
     pdsh: bool = False
-    docker: bool = False
-    stamp: bool = False
     numbered: bool = False
     is_of_one: bool = False
     """The log is that of one known process: prefixes are removed and do not change the origin."""
@@ -190,22 +176,19 @@ class LinePrefixes:
             origin = origin if by is None or self.is_of_one else replace(origin, rank=int(by["rank"]))
             level = found.groupdict().get("level")
             text = (f"{level.upper()}: " if level else "") + unquoted(found["text"])
-        start, host = text, origin.host
         for count in range(_PEELED):
-            found = self._prefix(text, is_first=count <= self.stamp)
+            found = self._prefix(text, is_first=count == 0)
             if found is None:
                 break
             origin = origin if self.is_of_one else _joined(origin, found)
             text = text[found.end() :]
-        time = parse_time(text) or (parse_time(raw) if self.stamp else None)
+        time = parse_time(text)
         if self.is_of_one:
             return ParsedLine(of_file, time, text)
         if origin.rank is None and (by := _WRITTEN_BY.search(text[:200])):
             origin = replace(origin, rank=int(by["rank"] or by["tp"]))
         elif origin.rank is None and (by := self._label(text)):
             origin = replace(origin, rank=int(by["rank"]))
-        elif origin.rank is None and self.docker and (by := self._label(start)):
-            origin = replace(origin, host=host, rank=int(by["rank"]))
         if found := _NCCL.match(text) or _NCCL.search(text[:300]):
             origin = replace(origin, host=origin.host or found["host"])
         return ParsedLine(origin, time, text)
@@ -222,11 +205,7 @@ class LinePrefixes:
                 return found
         if not is_first:
             return None
-        if self.stamp and (found := _STAMP.match(text)):
-            return found
         if self.numbered and (found := _NUMBERED.match(text)):
-            return found
-        if self.docker and (found := _DOCKER.match(text)):
             return found
         if self.srun and (found := _SRUN.match(text)):
             return found
@@ -254,14 +233,12 @@ def learn_prefixes(sample: Iterable[str], *, is_of_one: bool = False) -> LinePre
     def most(pattern: re.Pattern[str]) -> bool:
         return sum(1 for line in lines if pattern.match(line)) >= 0.8 * len(lines)
 
-    if stamp := most(_STAMP):
-        lines = [_STAMP.sub("", line, count=1) for line in lines]
     srun = most(_SRUN)
     pdsh = not srun and most(_PDSH) and _few_hosts(lines)
     found = [int(each["rank"]) for line in lines if (each := _NUMBERED.match(line))]
     numbered = not srun and most(_NUMBERED) and len({*found}) > 1 and max(found) - min(found) < len({*found})
-    docker, label = most(_DOCKER), _label_of(lines)
-    return LinePrefixes(srun=srun, pdsh=pdsh and not numbered, docker=docker, stamp=stamp, numbered=numbered,
+    label = _label_of(lines)
+    return LinePrefixes(srun=srun, pdsh=pdsh and not numbered, numbered=numbered,
                         is_of_one=is_of_one, label="" if numbered else label)  # fmt: skip
 
 
