@@ -145,15 +145,36 @@ class LogFacts:
     def _handled(self) -> dict[str, list[tuple[int, int]]]:
         found: dict[str, list[tuple[int, int]]] = {}
         for scan in self.scans:
+            logged = self._survived_logs(scan)
             units = []
             for unit in scan.exceptions:
                 last = scan.last.get(unit.origin)
                 is_of_one = unit.origin.rank is not None or len(scan.ranks) < 2
                 is_later = last is not None and last.line > unit.last and not _AT_EXIT.match(last.text)
-                if is_handled(unit) and is_of_one and is_later:
+                if (is_handled(unit) and is_of_one and is_later) or unit.line in logged:
                     units.append((unit.line, unit.last))
             found[scan.file] = sorted(units)
         return found
+
+    def _survived_logs(self, scan: LogScan) -> set[int]:
+        """Return the first lines of exceptions that a logger printed, and that no other failure follows soon.
+
+        Nor the end of the log. Exceptions right after each other are one.
+        """
+        logged = sorted((each.line, each.last) for each in scan.exceptions if each.is_logged)
+        is_logged = lines_inside(each for each in scan.exceptions if each.is_logged)
+        plain = [line for line in self.failures.get(scan.file, []) if not is_logged(line)] if logged else []
+        later, survived = [line.line for line in scan.tail], set()
+        fails = any(_FAILS.search(line.text) for line in scan.tail[-LAST_LINES:])
+        reach, after = 0, 0
+        for first, last in reversed(logged):
+            reach = reach if after and after <= last + SOON else last
+            after = first
+            at, left = bisect_right(plain, reach), len(later) - bisect_right(later, reach)
+            is_followed = at < len(plain) and plain[at] <= reach + SOON
+            if not is_followed and left >= LAST_LINES and not (left < SOON and fails):
+                survived.add(first)
+        return survived
 
     @property
     def ended_by_signal(self) -> bool:
@@ -226,6 +247,15 @@ class LogFacts:
 
 _AT_EXIT = re.compile(r"\[?[WEF]\d{4} |Exception ignored")
 """Lines that native code, or Python itself, prints when a process ends."""
+
+SOON = 10
+"""Lines after an exception that a logger printed among which the failure that it caused is reported."""
+
+LAST_LINES = 3
+_FAILS = re.compile(
+    r"(?i)\b(?:rc|exit(?:ed)?(?: with)?(?: code| status)?)[ :=]{1,3}-?[1-9]|fail|error|abort|fatal|died|timed out"
+)
+"""Words at the end of a log that report a failure."""
 
 _LOOPBACK = re.compile(r"size=(\d{1,7}), local=\[127\.")
 _SIGNALS = {"elastic-sigsegv", "elastic-sigbus", "elastic-sigkill", "slurm-task-killed"}

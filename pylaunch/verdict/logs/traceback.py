@@ -26,11 +26,13 @@ _NAME = re.compile(r"(?:\w{1,200}|<\w{1,40}>)$")
 _WRAPPED = "…"
 """In place of the name of a function that is on the next line, for the terminal wrapped the frame."""
 
-MORE_LINES = 5
-"""Lines after an exception among which the chain may continue."""
+_CUT_NAME = re.compile(r"(?:\w+\.)*[A-Z]\w*[a-z]E(?:rr?o?|x(?:c(?:e(?:p(?:t(?:io?)?)?)?)?)?)?$")
+"""Name of an exception that the end of a log cuts off."""
 
-LONGEST_SOURCE = 300
-"""Characters of a line of the source."""
+LONGEST_PREFIX = 200
+MORE_LINES = 5
+LONGEST_MORE = 300
+"""Characters of a line that continues a message."""
 
 _INNER = re.compile(r"^Original Traceback|last\): \(RANK \d{1,7}\)")
 """Traceback of a worker or another rank, in the message of the exception of PyTorch that reports it."""
@@ -63,7 +65,10 @@ class RaisedException:
     """Line of the script at `place`, where the log shows it."""
 
     more: str = ""
-    """For CUT: the innermost frame with its function and its line of the source."""
+    """Lines after a message that announces them, such as "because of the following error:"; else "".
+
+    For CUT: the innermost frame with its function and its line of the source.
+    """
 
     @property
     def text(self) -> str:
@@ -88,7 +93,11 @@ class ExceptionUnit:
     announced: str = ""
     """Line of a logger right before the unit; "" if it is no such line."""
 
+    is_logged: bool = False
+    """A logger printed its level before each line: whoever logs an exception may continue."""
 
+
+_OF_LOGGER = re.compile(r"\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b|\b[IWEF]\d{4} ")
 _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _INSTEAD = r"using (?:\S{1,40} ){0,5}(?:defaults?|instead)|default(?:ing to| \w{1,20} (?:is|are) used)|fall\w{0,3} back"
@@ -193,6 +202,11 @@ class _Growing:
         """Innermost frame of the last exception, with its line of the source."""
 
         self._in_traceback, self._is_chained = HEADER not in first.text, False
+        self._prefix = _prefix_of(first.text)
+        self._is_prefixed: bool | None = None if self._prefix else False
+        self._begins_below = False
+        """True after an exception whose message begins with an empty line."""
+
         self._last, self._until, self._seen, self._since = number, number, 0, 0
         self.takes(number, first.text)
 
@@ -202,14 +216,32 @@ class _Growing:
             return True
         return bool(self._chain) and not self._in_traceback and number - self._last > OTHERS
 
+    def _unprefixed(self, text: str) -> str | None:
+        """Return a line without what its logger prints before each line of a traceback; None for another process.
+
+        The first frame shows whether all lines have it, or the first one alone.
+        """
+        if self._prefix is None or self._is_prefixed is False:
+            return text
+        found = self._prefix.match(text)
+        rest = text[found.end() :] if found else None
+        if self._is_prefixed is None and (is_frame := _FRAME.match(f" {text}") or _FRAME.match(f" {rest or ''}")):
+            self._is_prefixed = rest is not None and is_frame.string.endswith(rest)
+        if HEADER in text and (self._is_prefixed is None or rest is not None or self._chain):
+            return text
+        return rest if self._is_prefixed else text if self._is_prefixed is False else None
+
     def takes(self, number: int, text: str) -> bool:
         """Add a line of the process; return False if the chain ended before it."""
         if self.is_over(number):
             return False
+        own = self._unprefixed(text)
+        if own is None:
+            return True
         self._seen, self._since = self._seen + 1, self._since + 1
         if self._seen > LONGEST_UNIT:
             return False
-        text = text.rstrip()
+        text = own.rstrip()
         if HEADER in text:
             if self._chain and not self._is_chained and _INNER.search(text) is None:
                 return False
@@ -224,13 +256,16 @@ class _Growing:
                 return False
             raised = RaisedException(found["type"], found["message"] or "", number, *_innermost(self._frames))
             self._chain.append(raised)
+            self._begins_below = found["message"] == ""
             self._shown = _shown(self._frames)
             self._last, self._since, self._frames = number, 0, []
             self._in_traceback = raised.type.endswith("RayTaskError")  # The frames of the task are after it.
             self._is_chained = False
         elif text.startswith(CHAINED):
             self._is_chained = True
-        return not (text and self._chain) or self._since <= MORE_LINES
+        elif text and self._chain:
+            return self._continues(text)
+        return True
 
     def _adds_frame(self, text: str) -> None:
         """Add a frame, or the first line after it: that of the script."""
@@ -238,7 +273,18 @@ class _Growing:
             function = found["function"] or _WRAPPED * text.endswith(", in")
             self._frames.append((f"{found['path']}:{found['line']}", function, ""))
         elif self._frames and not self._frames[-1][2]:
-            self._frames[-1] = (*self._frames[-1][:2], text.strip()[:LONGEST_SOURCE])
+            self._frames[-1] = (*self._frames[-1][:2], text.strip()[:LONGEST_MORE])
+
+    def _continues(self, text: str) -> bool:
+        """Add a line after an exception to its message, if that announces more; return False far from it."""
+        if self._since > MORE_LINES:
+            return False
+        if self._begins_below:
+            self._chain[-1] = replace(self._chain[-1], message=text.strip()[:LONGEST_MORE])
+            self._begins_below = False
+        elif announces_more(self._chain[-1].text):
+            self._chain[-1] = replace(self._chain[-1], more=f"{self._chain[-1].more} {text.strip()[:LONGEST_MORE]}")
+        return True
 
     def unit(self, file: str, *, is_end: bool = False) -> ExceptionUnit | None:
         """Return the chain so far; None without an exception, unless the log ends inside a traceback."""
@@ -246,6 +292,8 @@ class _Growing:
             shown = _shown(self._frames)
             self._chain.append(RaisedException(CUT, "", self._until, *_innermost(self._frames), more=shown))
             self._last = self._until
+        elif is_end and self._chain and not self._chain[-1].message and _CUT_NAME.match(self._chain[-1].type):
+            self._chain[-1] = replace(self._chain[-1], type=CUT, more=self._shown)
         if not self._chain:
             return None
         origin, announced = self._first.origin, ""
@@ -253,8 +301,21 @@ class _Growing:
         if is_once and _LEVEL.search(self._before.text[:200]):
             announced = self._before.text
             origin = origin if origin.rank is not None else self._before.origin
+        is_logged = self._is_prefixed is True and _OF_LOGGER.search(self._first.text.partition(HEADER)[0]) is not None
         chain = tuple(self._chain)
-        return ExceptionUnit(origin, self._first.time, file, self._number, self._last, chain, announced)
+        return ExceptionUnit(origin, self._first.time, file, self._number, self._last, chain, announced, is_logged)
+
+
+def _prefix_of(text: str) -> re.Pattern[str] | None:
+    """Return the pattern of what is before "Traceback" in a line, whatever its numbers are; None if nothing is."""
+    before, header, _ = text.partition(HEADER)
+    is_prefix = header and before.strip()
+    return re.compile(_DIGITS.sub(r"\\d+", re.escape(before[:LONGEST_PREFIX]))) if is_prefix else None
+
+
+def announces_more(text: str) -> bool:
+    """Return True for the message of an exception that continues in the lines after it."""
+    return text.rstrip().endswith(":") or "following error" in text or "what():" in text
 
 
 def is_of_library(place: str) -> bool:
