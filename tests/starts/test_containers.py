@@ -99,7 +99,7 @@ def test_python_starts_in_a_container_and_prints_nothing(
 ) -> None:
     cluster = api.load_cluster(directories("n1").inventory)
     job = api.Job(("sh", "-c", "test -e /marker"), api.Framework.COMMAND, str(tmp_path))
-    inside = api.start(cluster, job, api.StartOptions(), container=image, container_mounts=("/usr:/usr:ro",))
+    inside = api.start(cluster, job, api.StartOptions(), container=image, container_mount=("/usr:/usr:ro",))
     bare = api.start(cluster, job, api.StartOptions())
     assert inside.wait(timeout_s=60).status is api.Status.DONE
     assert bare.wait(timeout_s=60).status is api.Status.FAILED
