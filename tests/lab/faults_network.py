@@ -183,11 +183,6 @@ FAULTS: tuple[Case, ...] = (
         "reach.names", ("n1",),
     ),
     Case(
-        "wrong address of a peer that is not looked up",
-        lambda lab: changed(lab["n3"], "/etc/hosts", lambda text: f"{text}10.99.0.9 n2\n"),
-        "reach.names", ("n3",),
-    ),
-    Case(
         "own name leads to another host",
         lambda lab: changed(
             lab["n2"], "/etc/hosts", lambda text: text.replace("127.0.1.1", lab["n1"].address)
