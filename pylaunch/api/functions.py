@@ -94,7 +94,7 @@ def start(
 
     planned = plan_start(cluster, job, say)
     features.refuse_variables(planned, say)
-    recorded = starting.begin(planned, early.append)
+    recorded = starting.begin(planned, wanted, early.append)
 
     def work(emit: Callable[[StartEvent], None], interrupter: Interrupter) -> Outcome:
         for event in early:

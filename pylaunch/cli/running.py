@@ -114,7 +114,7 @@ def _report(shown: Presentation, event: StartEvent) -> None:
 
 def _detached(planned: PlannedRun, options: StartOptions, shown: Presentation, shared: tuple[RunView, _Ending]) -> int:
     view, ending = shared
-    recorded = begin(planned, view.show)
+    recorded = begin(planned, options, view.show)
     log = run_paths(planned.plan.run).log
     log.touch(mode=0o600)
     half = fork_to_background(log)

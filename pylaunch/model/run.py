@@ -15,6 +15,9 @@ class EventKind(Enum):
     WAITING = "waiting"
     """The start waits in the queue."""
 
+    LEFTOVER_ENDED = "leftover_ended"
+    """A process that no live run owns was ended, before the start."""
+
     TURN_LOST = "turn_lost"
     """A run that did not queue took the devices first. The start queues again, as a run with a new id."""
 

@@ -1,7 +1,7 @@
 """Start a run: plan it, begin its record, run its attempts to the end.
 
     planned  = plan_start(cluster, job, say)           of `runs/planned.py`: no host is contacted
-    recorded = begin(planned, emit)                    the run has an id, and a record that other verbs find
+    recorded = begin(planned, options, emit)           the run has an id, and a record that other verbs find
     outcome  = run(recorded, options, emit)            attempts: connect, prepare, release, follow
 
 `start` does the last two, and queues again when another run took its turn. All of them report with `emit`, in the
@@ -56,7 +56,7 @@ from pylaunch.runs.prepare.session import (
     before_release,
 )
 from pylaunch.runs.proof import finish
-from pylaunch.runs.start_checks import ChecksAtStart, compare_nodes
+from pylaunch.runs.start_checks import ChecksAtStart, compare_nodes, end_leftovers
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
@@ -83,6 +83,9 @@ class StartOptions:
 
     turn: Turn | None = None
     """Wait in the queue while other runs hold devices or ports; None is refused instead."""
+
+    ends_leftovers: bool = False
+    """First end processes on the hosts that no live run owns."""
 
     relays_output: bool = True
     """Emit `LinesWritten`. Without, output stays on the nodes, for `pylaunch logs`."""
@@ -119,7 +122,7 @@ def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: In
     """
     while True:
         try:
-            return run(begin(planned, emit), options, emit, interrupts)
+            return run(begin(planned, options, emit), options, emit, interrupts)
         except TakenError:
             if options.turn is None:
                 raise
@@ -127,8 +130,10 @@ def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: In
             planned = planned_run(replace(planned.plan, run=runs.new_run_id()))
 
 
-def begin(planned: PlannedRun, emit: Emit) -> RecordedRun:
-    """Begin the record of a run. Raises UsageError where it cannot be written."""
+def begin(planned: PlannedRun, options: StartOptions, emit: Emit) -> RecordedRun:
+    """Begin the record of a run. Raises UsageError where it cannot be written, and the errors of `end_leftovers`."""
+    if options.ends_leftovers:
+        end_leftovers(planned.plan, emit)
     recorded = _recorded(planned, build(), emit)
     emit(RunBegun(planned.plan))
     return recorded

@@ -8,6 +8,7 @@ from typing import Any
 from pylaunch.base.dataclass import replace
 from pylaunch.checks import mesh, suite
 from pylaunch.checks.check import AtStart, Check, all_lines
+from pylaunch.checks.occupancy.look import look, sweep
 from pylaunch.checks.suite import Result, result, select
 from pylaunch.checks.survey import REACH, Look, Survey, wanted_by
 from pylaunch.errors import ClusterNotReadyError
@@ -15,11 +16,13 @@ from pylaunch.model.cluster import Agreement, Cluster
 from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
 from pylaunch.model.hostset import fold
+from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import EventKind
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.protocol.node_task import CONTAINER_IMAGE, GPU_MODELS
-from pylaunch.runs.events import Emit
+from pylaunch.runs.events import Emit, event
 from pylaunch.runs.prepare.session import NodesRefusedError, PreparedNodes
 
 JUDGED = {"python_env.libraries": ("environment digest", "torch", "nccl"), "python_env.python": ("python",)}
@@ -234,3 +237,26 @@ def _differences(
 def _refused(subject: str, found: Sequence[Finding], hint: str | None = None) -> ClusterNotReadyError:
     message = f"hosts differ in {subject}, so no rank was started"
     return ClusterNotReadyError(message, evidence=all_lines(found), hint=hint)
+
+
+def end_leftovers(plan: RunPlan, emit: Emit) -> None:
+    """End processes on the hosts of `plan` that no live run owns. Raises ClusterNotReadyError for those that survive.
+
+    Hosts that cannot be asked are skipped: the start reports them.
+    """
+    port = plan.job.rendezvous_port or USUAL_PORT
+    views, _ = look(plan.cluster, port)
+    found = {name: view.occupancy.stale for name, view in views.items() if view.occupancy.stale}
+    if not found:
+        return
+    swept, _ = sweep(plan.cluster.only(found), port, found, dry_run=False)
+    for name, each in swept.items():
+        for process in each.cleanup["ended"]:
+            emit(event(EventKind.LEFTOVER_ENDED, f"{name}: ended {process}, which no live run owned", name))
+    stays = {name: left for name, each in swept.items() if (left := each.cleanup["survives"])}
+    if stays:
+        raise ClusterNotReadyError(
+            f"processes on {fold(stays)} survive SIGKILL",
+            evidence=[f"{name}: {process}" for name, processes in stays.items() for process in processes],
+            hint="a process in state D waits in the kernel: see dmesg there, then reboot the host",
+        )

@@ -53,6 +53,15 @@ def test_what_a_killed_launcher_left_is_shown_and_ended_when_wanted_and_a_live_r
     must_be_clean(lab)
 
 
+def test_a_start_with_clean_ends_leftover_processes_first(lab: Lab) -> None:
+    with listener(lab, "n1", 29500, "/tmp/listens") as holder:
+        words = ("--workdir", "/tmp", "--framework", "command", "--clean", "--", "true")
+        run = lab.pylaunch("start", "-i", str(lab.inventory), *words, timeout_s=120)
+        assert run.returncode == ExitCode.DONE, run.stderr
+        assert f"n1: ended pid {holder} (python3 " in run.stderr
+        assert alive(lab["n1"], holder) == []
+
+
 def test_another_users_process_is_named_and_never_touched(lab: Lab) -> None:
     node = lab["n2"]
     words = "sleep 300 > /dev/null 2>&1 & echo $! > /tmp/theirs.pid"

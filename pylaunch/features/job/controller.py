@@ -164,7 +164,7 @@ class _PartRun:
         planned = self.planned.planned
         options = replace(self.planned.options, hold=self._hold)
         try:
-            outcome = run(begin(planned, self._emit), options, self._emit, self._interrupter)
+            outcome = run(begin(planned, options, self._emit), options, self._emit, self._interrupter)
             over, status, reason = PartOver(outcome), outcome.status, outcome.reason
         except InterruptedBeforeReleaseError as error:
             over, status, reason = PartOver(None, error), Status.STOPPED, error.message

@@ -88,6 +88,7 @@ def start_options(flags: StartFlags, job: JobSpec, secrets: Secrets, tree: Tree 
         secrets=secrets,
         tree=tree,
         turn=flags.turn(),
+        ends_leftovers=flags.clean,
     )
 
 

@@ -167,6 +167,11 @@ class StartFlags:
         group=Group.WHERE, in_job_file=InJobFile.NONE, verbs=("start", "rerun"),
     )] = False  # fmt: skip
 
+    clean: Annotated[bool, Option(
+        help="First end what nobody runs any more on the hosts, as pylaunch clean does.",
+        group=Group.WHERE, in_job_file=InJobFile.NONE, verbs=("start", "rerun"),
+    )] = False  # fmt: skip
+
     skip: Annotated[str | None, Option(
         help=f"Not these checks or subjects, comma-separated: storage,code.tree; {EVERY} is every check.",
         group=Group.WHERE, metavar="IDS", verbs=("start", "check"),

@@ -13,8 +13,11 @@ from pylaunch.cli.commands.watch import gpus
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
 from pylaunch.probe.ask import Unreachable
 from pylaunch.protocol.readings.hosts import CleanupReading
+from pylaunch.runs import start_checks
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 7)))
 SILENT = {name: Unreachable("no key", f"pylaunch trust --limit {name}") for name in ("n5", "n6")}
@@ -95,3 +98,7 @@ def test_what_a_dead_run_left_does_not_survive_a_signal_that_it_never_got(
     printed = capsys.readouterr().err
     assert "n1: could not remove container pylaunch-12ab of run 7f3a (docker): no daemon" in printed
     assert "survives SIGKILL" not in printed
+    monkeypatch.setattr(start_checks, "look", lambda cluster, port: ({"n1": before.after}, {}))
+    monkeypatch.setattr(start_checks, "sweep", lambda cluster, port, targets, dry_run: ({"n1": found}, {}))
+    plan = plan_run(CLUSTER.only(["n1"]), JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01")
+    start_checks.end_leftovers(plan, lambda event: None)
