@@ -40,8 +40,8 @@ class DocumentedCommand:
 
     @property
     def words(self) -> list[str]:
-        """The words after `pylaunch`, without comment, redirection and placeholder."""
-        words = shlex.split(self.line.replace("$PWD/", ""), comments=True)
+        """The words after `pylaunch`, without comment, redirection and placeholder, with an option for a bare $(…)."""
+        words = shlex.split(re.sub(r"(?<!\")\$\(.+?\)", "--env=A=1", self.line.replace("$PWD/", "")), comments=True)
         words = words[words.index("pylaunch") + 1 :]
         end = next((place for place, word in enumerate(words) if word.startswith(">")), len(words))
         return [word for word in words[:end] if word != _REST]

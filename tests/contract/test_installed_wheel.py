@@ -41,8 +41,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> InstalledTool:
 
 
 def test_an_installed_wheel_runs_from_its_own_files(installed: InstalledTool) -> None:
-    version = json.loads(installed.prints("version", "--json"))
-    assert version["exit_code"] == 0
+    assert json.loads(installed.prints("ps", "--json"))["exit_code"] == 0
     (package,) = installed.environment.glob("lib/python3*/site-packages/pylaunch")
     pages = CHECKOUT / "docs"
     assert installed.prints("help", "agents") == (pages / "guides/agents.md").read_text()
@@ -58,7 +57,7 @@ def test_an_installed_wheel_needs_no_framework(installed: InstalledTool) -> None
 
 def test_uvx_runs_the_wheel_without_an_installation(installed: InstalledTool) -> None:
     uvx = (str(Path(sys.executable).with_name("uvx")), "--python", sys.executable, "--from", str(installed.wheel))
-    assert json.loads(installed.types(*uvx, "pylaunch", "version", "--json"))["exit_code"] == 0
+    assert json.loads(installed.types(*uvx, "pylaunch", "ps", "--json"))["exit_code"] == 0
 
 
 def test_the_demo_runs_from_an_installed_wheel(installed: InstalledTool) -> None:
