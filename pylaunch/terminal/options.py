@@ -288,7 +288,7 @@ as_json = click.option(
     is_flag=True,
     is_eager=True,
     callback=_wants_json,
-    help="One JSON document on stdout.",
+    help="JSON on stdout, as pylaunch help json describes.",
 )
 run = click.argument("run", required=False, metavar="[RUN]")
 role = click.option("--role", metavar="NAME", help="RUN is a job of several roles: only the runs of this role.")
