@@ -45,7 +45,8 @@ RunEvent = Event | LinesWritten | UsageReported | RankView
 and load are beside it. A `RankView` is what a rank did before its node stopped it; the record keeps it, too."""
 
 PRINTED = frozenset({
-    EventKind.NOTICE, EventKind.WAITING, EventKind.TURN_LOST, EventKind.RESTARTING, EventKind.NO_RESTART,
+    EventKind.NOTICE, EventKind.WAITING, EventKind.LEFTOVER_ENDED, EventKind.TURN_LOST, EventKind.RESTARTING,
+    EventKind.NO_RESTART,
 })  # fmt: skip
 """Kinds whose text is printed as it is."""
 
