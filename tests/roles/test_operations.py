@@ -49,7 +49,7 @@ def variant(lab: Lab, directory: Path, text: str) -> Path:
 def test_the_lines_that_would_change_are_shown_once_for_all_hosts(lab: Lab) -> None:
     for name in ("n1", "n2"):
         lab[name].run("sh", "-c", "echo '* soft memlock 64' >> /etc/security/limits.d/90-pylaunch.conf")
-    shown = provision(lab, "--check", "--diff").stdout
+    shown = provision(lab, "--plan", "--diff").stdout
     assert "content differs, +0 -1" in shown
     assert shown.count("n[1-2]: host_baseline: /etc/security/limits.d/90-pylaunch.conf +0 -1\n") == 1
     assert "\n-* soft memlock 64\n" in shown
