@@ -97,3 +97,14 @@ def hide_programs(node: Directory) -> None:
     """Let a node find no program on PATH."""
     python = node.path / "python3"
     python.write_text(python.read_text().replace("exec /usr/bin/python3", "PATH=/nowhere exec /usr/bin/python3"))
+
+
+def slow_to_remove(node: Directory, seconds: int) -> None:
+    """Let podman take `seconds` for each container that a node removes."""
+    engine = shutil.which("podman")
+    programs = node.path / "programs"
+    programs.mkdir()
+    (programs / "podman").write_text(f'#!/bin/sh\n[ "$1" != rm ] || sleep {seconds}\nexec {engine} "$@"\n')
+    (programs / "podman").chmod(0o755)
+    python = node.path / "python3"
+    python.write_text(python.read_text().replace("exec /usr", f'PATH="{programs}:$PATH" exec /usr'))

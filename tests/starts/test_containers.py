@@ -17,7 +17,7 @@ from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
 from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
-from tests.starts.containers import STORE, hide_programs, imported, in_container, kept, make_tree
+from tests.starts.containers import STORE, hide_programs, imported, in_container, kept, make_tree, slow_to_remove
 from tests.waiting import wait_until
 
 SEES = """\
@@ -59,6 +59,18 @@ def test_ranks_see_the_image_and_keep_all_else_of_their_node(
     subprocess.run(asked, check=True, cwd=tmp_path)
     for rank in range(2):
         assert (tmp_path / f"{rank}.seen").read_text() == (tmp_path / "bare.seen").read_text()
+    assert kept() == ""
+
+
+def test_a_node_is_heard_while_its_engine_takes_long_to_remove_the_container(
+    directories: Callable[..., DirectoryCluster], image: str, tmp_path: Path
+) -> None:
+    cluster = directories("n1")
+    slow_to_remove(cluster.nodes["n1"], 6)
+    shm = f"SHM={Path('/dev/shm').stat().st_dev}"
+    done = run(cluster, tmp_path, *in_container(image), "--env", shm, "--node-timeout", "3")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert "n1: clean" in done.stderr
     assert kept() == ""
 
 

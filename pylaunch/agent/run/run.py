@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from functools import partial
 
@@ -50,6 +51,12 @@ class Run:
 
         self._held_states: list[protocol.RankState] = []
         """States of the other ranks when the first rank failed because of another one."""
+
+        self._container_end: threading.Thread | None = None
+        """Ends the container of a run that is over. No child is reaped here meanwhile."""
+
+        self._container_left: list[str] = []
+        """Why the container is left."""
 
         record.keep_task(task)
         kernel = KernelLog()
@@ -108,7 +115,7 @@ class Run:
         if reason == protocol.SIGNALLED:  # And not that of another node.
             self._workers.ended_from_outside = reason
         self.advance(now)  # A rank that has ended by now was not ended by this stop, unless it obeyed the same signal.
-        if self.outcome is not None:
+        if self.outcome is not None or self._container_end is not None:
             return
         if self.life.phase == "prepared":
             self.abort(reason, by_hand=by_hand)
@@ -125,13 +132,15 @@ class Run:
 
     def examine(self, request: protocol.Examine, deliver: Deliver) -> None:
         """Take a view of each rank that runs, and the facts of the node if requested, for `deliver`."""
-        if self.life.phase == "prepared" or self.outcome is not None:
+        if self.life.phase == "prepared" or self.outcome is not None or self._container_end is not None:
             deliver([], None)
         else:
             self._examinations.request(request, deliver, time.monotonic())
 
     def deadline(self) -> float | None:
         """Return the time at which `advance` must be called even if nothing happens."""
+        if self._container_end is not None:
+            return time.monotonic() + processes.POLL_S
         if self._release is not None:
             return self._release[0]
         deadlines = [lifecycle.next_deadline(self.life), *(part.deadline() for part in self._parts)]
@@ -140,6 +149,10 @@ class Run:
     def advance(self, now: float) -> None:
         """Collect ended processes and run the actions that are due."""
         if self.outcome is not None:
+            return
+        if self._container_end is not None:
+            if not self._container_end.is_alive():
+                self._finish("finished", "")
             return
         for part in self._parts:
             part.tick(now)
@@ -160,7 +173,10 @@ class Run:
         self._follow(lifecycle.end_examination(self.life, now, is_failing=self._is_failing()))
         self._obey(lifecycle.tick(self.life, now))
         if self.life.is_over or self.life.has_given_up(now):
-            self._finish("finished", "")
+            if self._workers.container is None:
+                self._finish("finished", "")
+            else:
+                self._begin_end_of_container()
 
     def _on_entry(self, entry: RankConnection, line: bytes) -> None:
         refusal = None if self.life.phase == "running" and self.outcome is None else "the run is being stopped"
@@ -280,8 +296,18 @@ class Run:
         if evidence is not None:
             self._record.append(evidence)
 
+    def _begin_end_of_container(self) -> None:
+        """End the container beside the loop: its engine may take longer than a node may be silent."""
+        self._container_left = [f"the container of run {self.task.run}: its end is unknown"]
+
+        def end() -> None:
+            self._container_left = self._workers.end_container()
+
+        self._container_end = threading.Thread(target=end, daemon=True)
+        self._container_end.start()
+
     def _finish(self, outcome: str, message: str) -> None:
-        left = self._workers.end_container()
+        left = self._container_left + self._workers.end_container()
         grace_s = 0.0 if self.life.kill_at is not None and time.monotonic() > self.life.kill_at else LEFTOVER_GRACE_S
         left += [f"{process} survives SIGKILL" for process in processes.end_all(self._workers.all_processes, grace_s)]
         list(self._workers.reap(time.time()))

@@ -27,8 +27,7 @@ OF_THE_NODE = {"podman": ("/dev", "/tmp"), "docker": ("/dev", "/tmp"), ENROOT: (
 
 INSPECT_S = 20.0
 REMOVE_S = 8.0
-"""Time to remove a container, or to look for it: the agent answers nobody meanwhile, and is lost after 10 s without an
-answer."""
+"""Time to remove a container, or to look for it."""
 
 MOST_TEXT = 300
 
