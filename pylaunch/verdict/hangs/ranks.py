@@ -33,6 +33,10 @@ STILL_LOOKS = 3
 STILL_SHARE = 0.8
 """Share of the time without progress after which ranks are viewed that these views cover, at least."""
 
+LEAST_SPAN = 0.25
+"""Share of the same time that views must cover to show that a rank stands still: on a busy machine an answer is late,
+and two views are of nearly one moment."""
+
 IDLE_SHARE = 0.05
 """Share of one core below which the processes of a rank do not compute: threads of libraries poll."""
 
@@ -161,7 +165,7 @@ class WatchedRanks:
         Before these, it may have begun what it waits for now. Views without a stack show no change.
         """
         stacks = [view for view in history if main_stack(view) is not None]
-        if not work and len(stacks) > 1 and stacks[-1].time > stacks[0].time:
+        if not work and len(stacks) > 1 and stacks[-1].time - stacks[0].time > LEAST_SPAN * self.evidence.after_s:
             return history
         since = history[-1].time - STILL_SHARE * self.evidence.after_s
         looks = max(STILL_LOOKS, 1 + sum(view.time > since for view in history))
@@ -270,7 +274,12 @@ def _sign_of_work(history: Sequence[RankView]) -> str:
 
 
 def _computed(history: Sequence[RankView]) -> bool:
-    """Return True if a rank, or its main thread alone, computed between its first and last view."""
+    """Return True if a rank, or its main thread alone, computed between its first and last view, or wanted to.
+
+    On a busy machine a thread that is ready to run (state R) waits for a processor.
+    """
+    if all(view.state == "R" for view in history):
+        return True
     first, last = history[0], history[-1]
     elapsed = last.time - first.time
     if last.cpu_s - first.cpu_s > IDLE_SHARE * elapsed + LEAST_S:

@@ -329,6 +329,18 @@ def test_plain_programs_that_sleep_for_a_chosen_time_or_compute_are_no_hang() ->
     assert not judge_hang(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, busy)))[0].is_hang
 
 
+def test_a_rank_that_waits_for_a_processor_of_a_busy_machine_is_no_hang() -> None:
+    waits, computes = (view(rank, (), (Frame(name, "/job/train.py", 5),), []) for rank, name in enumerate("wc"))
+    assert judge_hang(evidence([waits, computes]))[0].is_hang
+    assert not judge_hang(evidence([waits, replace(computes, state="R")]))[0].is_hang
+
+
+def test_views_of_nearly_one_moment_show_no_standstill() -> None:
+    seen = evidence([view(rank, (), (Frame("take", "/job/train.py", 9),), []) for rank in range(2)])
+    assert judge_hang(replace(seen, after_s=10.0))[0].is_hang
+    assert not judge_hang(replace(seen, after_s=60.0))[0].is_hang
+
+
 @given(st.integers(3, 40), st.data())
 def test_only_the_late_ranks_are_ever_named(world: int, data: st.DataObject) -> None:
     late = data.draw(st.sets(st.integers(0, world - 1), min_size=1, max_size=world - 1))
