@@ -43,8 +43,9 @@ OLDEST = (2, 55)
 POLL_S = 0.2
 CONNECT_S = 60.0
 END_S = 10.0
-NOTICE_S = 2.0
-"""`ray start` looks at its daemons each second: a driver that lost one fails only after the node of that daemon."""
+NOTICE_S = 3.0
+"""`ray start` looks at its daemons each second, and ends: a driver that lost one fails only after the node of that
+daemon, also where that node is busy."""
 
 AFTER_S = 0.5
 """A rank that exits with code 0 before one that fails looks like one that left the others."""

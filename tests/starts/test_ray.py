@@ -98,7 +98,7 @@ def test_a_driver_that_is_killed_is_not_an_exception_of_ours(start: Callable[...
 def test_a_driver_that_fails_before_the_death_of_a_daemon_is_noticed_leaves_the_blame_to_it(
     start: Callable[..., Any],
 ) -> None:
-    run = start(DIES="worker", CODE="1", NOTICED_AFTER="0.5")
+    run = start(DIES="worker", CODE="1", NOTICED_AFTER="0.3")
     assert "rank 1 on n2 exited with code 1" in run.stderr
     assert "raylet.out tail (exit code(s)=-9 (signal 9))" in run.stderr
     assert "error: Ray on this node ended with exit status 1" in run.stderr
