@@ -1,7 +1,9 @@
 """Copies of a provisioned node, for stories that need several of them and not how they became so."""
 
 from lab.lab import Lab
+from pylaunch.inventory import load_cluster
 from pylaunch.transport import process
+from pylaunch.transport.connections import disconnect
 
 
 def copy_disk(lab: Lab, source: str, target: str) -> None:
@@ -14,3 +16,4 @@ def copy_disk(lab: Lab, source: str, target: str) -> None:
         if (environments := lab[source].paths.upper / "opt").is_dir():
             process.run(("cp", "--archive", "--link", str(environments), str(upper))).checked()
         process.run(("cp", "--archive", "--no-clobber", f"{lab[source].paths.upper}/.", str(upper))).checked()
+    disconnect(load_cluster(lab.inventory))  # Connections of before the boot are dead, and nobody tells ssh.

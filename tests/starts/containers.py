@@ -100,11 +100,13 @@ def hide_programs(node: Directory) -> None:
 
 
 def slow_to_remove(node: Directory, seconds: int) -> None:
-    """Let podman take `seconds` for each container that a node removes."""
+    """Let podman take `seconds` at least for each container that a node removes."""
     engine = shutil.which("podman")
     programs = node.path / "programs"
     programs.mkdir()
-    (programs / "podman").write_text(f'#!/bin/sh\n[ "$1" != rm ] || sleep {seconds}\nexec {engine} "$@"\n')
+    (programs / "podman").write_text(
+        f'#!/bin/sh\n[ "$1" = rm ] || exec {engine} "$@"\n{engine} "$@" &\nsleep {seconds}\nwait $!\n'
+    )
     (programs / "podman").chmod(0o755)
     python = node.path / "python3"
     python.write_text(python.read_text().replace("exec /usr", f'PATH="{programs}:$PATH" exec /usr'))

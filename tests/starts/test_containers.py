@@ -66,7 +66,7 @@ def test_a_node_is_heard_while_its_engine_takes_long_to_remove_the_container(
     directories: Callable[..., DirectoryCluster], image: str, tmp_path: Path
 ) -> None:
     cluster = directories("n1")
-    slow_to_remove(cluster.nodes["n1"], 6)
+    slow_to_remove(cluster.nodes["n1"], 4)
     shm = f"SHM={Path('/dev/shm').stat().st_dev}"
     done = run(cluster, tmp_path, *in_container(image), "--env", shm, "--node-timeout", "3")
     assert done.returncode == ExitCode.DONE, done.stderr
