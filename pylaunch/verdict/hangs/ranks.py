@@ -319,7 +319,7 @@ def _may_continue(looks: Sequence[RankView]) -> bool:
     view = looks[-1]
     polls = len({signature(each) for each in looks if main_stack(each) is not None}) > 1
     is_in_thread = any(own_frame(thread.frames) is not None for thread in view.threads if not thread.is_main)
-    sleeps = bool({view.wchan, view.syscall} & TIMED_SLEEPS)
+    sleeps = any({each.wchan, each.syscall} & TIMED_SLEEPS for each in looks)
     return polls or is_in_thread or sleeps or has_left_script(view) or is_in(view, CHILD_WAITS)
 
 

@@ -324,6 +324,9 @@ def test_plain_programs_that_sleep_for_a_chosen_time_or_compute_are_no_hang() ->
     frames = (Frame("main", "/job/train.py", 5),)
     asleep = [replace(view(rank, (), frames, []), wchan="hrtimer_nanosleep") for rank in range(3)]
     assert not judge_hang(evidence(asleep))[0].is_hang
+    seen = evidence(asleep)
+    awake = tuple(replace(each, wchan="") for each in seen.samples[1])  # At the end of one sleep, before the next.
+    assert not judge_hang(replace(seen, samples=(seen.samples[0], awake)))[0].is_hang
     first, second = evidence([view(rank, (), frames, []) for rank in range(3)]).samples
     busy = (second[0], replace(second[1], cpu_s=second[1].cpu_s + 4), second[2])
     assert not judge_hang(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, busy)))[0].is_hang
