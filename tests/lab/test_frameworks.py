@@ -48,16 +48,22 @@ atexit.register(say)
 runpy.run_path(@@, run_name="__main__")
 """
 MEETING = """
-import sys
 import {framework}
+{barrier}
 from pylaunch import runtime
 mine = runtime.init()
 print("met", mine.rank, mine.world_size, mine.launcher, flush=True)
 for number in range(1, 8):
     runtime.step(number)
+barrier()
 if runtime.rank() == 1:
     raise FloatingPointError("loss is NaN")
+barrier()
 """
+BARRIERS = {
+    "torch": "from torch.distributed import barrier",
+    "jax": "from jax.experimental import multihost_utils\nbarrier = lambda: multihost_utils.sync_global_devices('')",
+}
 
 
 def start(lab: Lab, framework: str, *arguments: str, inventory: Path | None = None) -> Completed:
@@ -179,7 +185,7 @@ def test_accelerate_makes_one_world_of_unequal_machines(framework_lab: Lab, uneq
 def test_ranks_meet_through_the_runtime_and_the_one_that_raises_is_named_with_place_and_step_and_not_its_victims(
     framework_lab: Lab, framework: str, launch: str, per_node: int
 ) -> None:
-    meeting = MEETING.format(framework=framework)
+    meeting = MEETING.format(framework=framework, barrier=BARRIERS[framework])
     path = script(framework_lab, f"meeting_{launch}.py", meeting)
     run = start(framework_lab, launch, "--nproc-per-node", str(per_node), "--", path)
     assert run.returncode == ExitCode.JOB_FAILED
