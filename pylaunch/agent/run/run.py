@@ -85,6 +85,11 @@ class Run:
         return any(isinstance(event, protocol.Stopping) and event.by_hand for event in self._record.events)
 
     @property
+    def _is_ending(self) -> bool:
+        """True from the moment at which the end of the run is certain: nothing starts, and no stop adds anything."""
+        return self._container_end is not None or self.outcome is not None
+
+    @property
     def mask(self) -> Mask:
         return self._workers.mask
 
@@ -112,10 +117,10 @@ class Run:
 
     def stop(self, reason: str, grace_s: float, now: float, *, by_hand: bool = False) -> None:
         """Stop the run: SIGTERM, and SIGKILL after `grace_s`. Before the release, nothing is exec'd."""
-        if reason == protocol.SIGNALLED:  # And not that of another node.
+        if reason == protocol.SIGNALLED and not self._is_ending:  # And not that of another node.
             self._workers.ended_from_outside = reason
         self.advance(now)  # A rank that has ended by now was not ended by this stop, unless it obeyed the same signal.
-        if self.outcome is not None or self._container_end is not None:
+        if self._is_ending:
             return
         if self.life.phase == "prepared":
             self.abort(reason, by_hand=by_hand)
@@ -132,7 +137,7 @@ class Run:
 
     def examine(self, request: protocol.Examine, deliver: Deliver) -> None:
         """Take a view of each rank that runs, and the facts of the node if requested, for `deliver`."""
-        if self.life.phase == "prepared" or self.outcome is not None or self._container_end is not None:
+        if self.life.phase == "prepared" or self._is_ending:
             deliver([], None)
         else:
             self._examinations.request(request, deliver, time.monotonic())
@@ -179,7 +184,7 @@ class Run:
                 self._begin_end_of_container()
 
     def _on_entry(self, entry: RankConnection, line: bytes) -> None:
-        refusal = None if self.life.phase == "running" and self.outcome is None else "the run is being stopped"
+        refusal = None if self.life.phase == "running" and not self._is_ending else "the run is being stopped"
         event = self._workers.on_message(entry, line, refusal=refusal)
         if isinstance(event, Started):
             self._record.append(protocol.RankStarted(event.rank, event.pid, event.time))
@@ -304,7 +309,10 @@ class Run:
             self._container_left = self._workers.end_container()
 
         self._container_end = threading.Thread(target=end, daemon=True)
-        self._container_end.start()
+        try:
+            self._container_end.start()
+        except RuntimeError:  # The ranks that survive leave no process for it.
+            end()
 
     def _finish(self, outcome: str, message: str) -> None:
         left = self._container_left + self._workers.end_container()

@@ -1,0 +1,112 @@
+"""End of the container of a run, beside the loop of its agent: what is proven, and what happens meanwhile."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pylaunch import protocol
+from pylaunch.agent.containers import JoinableContainer
+from pylaunch.agent.run import lifecycle
+from pylaunch.agent.run.holdings import Holdings
+from pylaunch.agent.run.run import Run
+from pylaunch.agent.run.worker_group import RankConnection, WorkerGroup
+from pylaunch.agent.shared import processes
+from pylaunch.agent.shared.event_loop import EventLoop
+from pylaunch.agent.shared.record import Record
+from pylaunch.base.layout import open_root
+from tests.agent.controller import task
+from tests.waiting import wait_until
+
+Make = Callable[[Callable[[], list[str]]], Run]
+
+
+class Container(JoinableContainer):
+    """A container whose end is that of a function."""
+
+    def __init__(self, end: Callable[[], list[str]]) -> None:
+        self.processes = set()
+        self.end = end  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def ended_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Makes a run whose launcher has ended well, and whose container ends as a function."""
+    monkeypatch.setattr(os, "waitpid", lambda pid, options: (0, 0))  # The children are those of the tests.
+    monkeypatch.setattr(processes, "mine", list)
+
+    def make(end: Callable[[], list[str]]) -> Run:
+        root = open_root(str(tmp_path / "root"))
+        directory = root.run("r1")
+        Path(directory.logs).mkdir(parents=True)
+        asked = task(tmp_path, "true", launcher=["torchrun"])
+        workers = WorkerGroup(protocol.Prepare(asked), root, directory, Container(end))
+        run = Run(workers, Holdings(asked, root), Record(directory), EventLoop())
+        now = time.monotonic()
+        run.life, _ = lifecycle.launcher_ended(lifecycle.released(run.life, now), None, now, 0.0)
+        run.advance(now)
+        return run
+
+    return make
+
+
+def finished(run: Run) -> protocol.Finished:
+    """Let `run` end; return what it reports."""
+
+    def is_over() -> bool:
+        run.advance(time.monotonic())
+        return run.outcome is not None
+
+    wait_until(is_over, "the run is over")
+    found = run._record.events[-1]
+    assert isinstance(found, protocol.Finished)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_end_that_fails_is_not_reported_as_clean(ended_run: Make) -> None:
+    def fail() -> list[str]:
+        raise ValueError("unexpected")
+
+    assert finished(ended_run(fail)).leftovers == ["the container of run r1: its end is unknown"]
+
+
+def test_a_node_that_starts_no_thread_ends_the_container_itself(
+    ended_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert finished(ended_run(lambda: ["container r1"])).leftovers == ["container r1"]
+
+
+@pytest.fixture
+def ending(ended_run: Make) -> Iterator[Run]:
+    """A run whose container ends for as long as the test takes; it is clean then, and nobody stopped it."""
+    goes_on = threading.Event()
+    run = ended_run(lambda: [] if goes_on.wait(60) else ["late"])
+    yield run
+    goes_on.set()
+    assert finished(run).leftovers == []
+    assert run.stopping is None
+
+
+def test_no_rank_starts_while_the_container_ends(ending: Run) -> None:
+    mine, other = socket.socketpair()
+    entry = RankConnection(mine)
+    ending._on_entry(entry, b'{"local_rank": 0}')
+    entry.flush()
+    assert other.recv(1000) == b'{"refused": "the run is being stopped"}\n'
+    entry.close()
+    other.close()
+
+
+def test_a_signal_while_the_container_ends_stops_nothing(ending: Run) -> None:
+    ending.stop(protocol.SIGNALLED, 0.0, time.monotonic())
+    assert ending._workers.ended_from_outside == ""
+    assert ending.outcome is None
