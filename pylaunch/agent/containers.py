@@ -20,7 +20,7 @@ import time
 from typing import Any, Callable, Dict, Tuple
 
 from pylaunch import protocol
-from pylaunch.agent.run import checks, spawn
+from pylaunch.agent.run import checks, lifecycle, spawn
 from pylaunch.agent.shared import container_engines, processes, rank_files
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.programs import path_of
@@ -158,7 +158,8 @@ class JoinableContainer:
             self._holder.wait(END_S)
         except subprocess.TimeoutExpired:
             os.killpg(self._holder.pid, signal.SIGKILL)
-            self._holder.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # A file system that does not answer keeps it.
+                self._holder.wait(lifecycle.KILL_S)
         # Programs that left the engine, such as conmon, are children of this process, and remove the container.
         while time.monotonic() < until and self._lives():
             time.sleep(processes.POLL_S)

@@ -14,7 +14,7 @@ import pytest
 
 from pylaunch.agent import containers as containers
 from pylaunch.agent.containers import ContainerError, JoinableContainer
-from pylaunch.agent.run import checks
+from pylaunch.agent.run import checks, lifecycle
 from pylaunch.agent.shared import container_engines, processes
 from pylaunch.base.layout import NodeRoot
 from pylaunch.protocol.node_task import ContainerTask, MountTask
@@ -101,6 +101,16 @@ def test_an_engine_that_neither_runs_a_shell_nor_ends_is_killed(made: Make, monk
     monkeypatch.setattr(containers, "END_S", 0.1)
     with pytest.raises(ContainerError, match="no answer within 1 s"):
         made("import time; time.sleep(600)")
+
+
+def test_an_engine_that_survives_sigkill_does_not_keep_the_agent(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    container = made(f"{READY}; import time; time.sleep(20)")
+    with monkeypatch.context() as patch:
+        patch.setattr(containers, "END_S", 0.1)
+        patch.setattr(lifecycle, "KILL_S", 0.1)
+        patch.setattr(os, "killpg", lambda pid, signum: None)
+        container.end()
+        assert container.processes & below(os.getpid())
 
 
 def test_an_image_that_answers_without_end_or_never_is_given_up(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
