@@ -3,7 +3,7 @@
 <root>/                      0700, owned by our user
   agents/<version>.pyz       the agent, by content
   runs/<run>/
-    agent.lock               locked for as long as the run's supervisor lives; its process id
+    agent.lock               locked for as long as the run's supervisor lives
     agent.sock               controllers connect here
     ranks.sock               ranks that a launcher starts report here
     stop-requested           reason of a requested stop; absent without a request
@@ -20,7 +20,7 @@
     ranks/<rank>.step        last step that a rank has marked
     ranks/<rank>.sock        a Python rank answers the agent here
     ranks/<rank>.stacks      stacks by faulthandler; locked by the process that answers
-      ranks/nccl-trace-<rank>  collectives that torch wrote when NCCL timed out
+    ranks/nccl-trace-<rank>  collectives that torch wrote when NCCL timed out
     hostfile                 nodes of the run, one line `address slots=ranks` each
     launcher/                files of the launcher during the run
     short                    link to a directory in /tmp for the sockets of ranks, which ends with the run
