@@ -230,7 +230,6 @@ class InterfaceReading(TypedDict):
     state: str | None
     duplex: str | None
     loopback: bool
-    virtual: bool
 
 
 class RouteReading(TypedDict, total=False):

@@ -20,7 +20,7 @@ KINDS = ("rendezvous", "ephemeral 0", "ephemeral 1")
 def interface(**fields: Any) -> dict[str, Any]:
     counters = dict.fromkeys(("rx_packets", "tx_packets", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped"), 0)
     return {
-        "mtu": 1500, "carrier": 1, "speed": 10000, "state": "up", "duplex": "full", "loopback": False, "virtual": False,
+        "mtu": 1500, "carrier": 1, "speed": 10000, "state": "up", "duplex": "full", "loopback": False,
         **counters, **fields,
     }  # fmt: skip
 

@@ -12,7 +12,6 @@ from pylaunch.agent.shared.text import text_or_none
 from pylaunch.protocol.readings.hosts import InterfaceReading, RouteReading
 
 CLASS = "/sys/class/net"
-VIRTUAL = "/sys/devices/virtual/"
 _IFF_LOOPBACK = 0x8
 
 
@@ -38,7 +37,6 @@ def _interface(path: str) -> InterfaceReading:
         "state": text_or_none(os.path.join(path, "operstate")),
         "duplex": text_or_none(os.path.join(path, "duplex")),
         "loopback": bool(flags & _IFF_LOOPBACK),
-        "virtual": os.path.realpath(path).startswith(VIRTUAL),
     }
 
 
