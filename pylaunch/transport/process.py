@@ -460,7 +460,14 @@ async def spawn(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path |
     assert process.stdout is not None
     assert process.stderr is not None
     _running.add(process)
-    return Child(argv, process, await _piped(process.stdin, process.stdout, process.stderr, longest=MAX_LINE))
+    try:
+        pipes = await _piped(process.stdin, process.stdout, process.stderr, longest=MAX_LINE)
+    except BaseException:  # Cancelled: the caller gets no `Child` that it could end.
+        _kill_family(process)
+        process.wait()
+        _running.discard(process)
+        raise
+    return Child(argv, process, pipes)
 
 
 def search_path(path: str) -> str:

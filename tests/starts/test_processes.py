@@ -33,6 +33,22 @@ def test_input_and_output_of_any_size_pass_through() -> None:
         process.run(("sleep", "60"), timeout_s=0.2)
 
 
+def test_a_process_whose_start_is_cancelled_has_ended() -> None:
+    started: list[int] = []
+
+    async def cancelled() -> None:
+        work = asyncio.ensure_future(process.communicate(("sleep", "600")))
+        await asyncio.sleep(0)  # It has a process, and no `Child` yet.
+        started.extend(each.pid for each in process._running)
+        work.cancel()
+        await asyncio.wait({work})
+        assert work.cancelled()
+
+    asyncio.run(cancelled())
+    assert len(started) == 1
+    assert process.ends(started[0], 0.0)
+
+
 def test_a_stopped_child_is_ended_all_the_same() -> None:
     async def talk() -> int:
         child = await process.spawn(("/bin/sh", "-c", "echo $$; exec sleep 60"))
