@@ -115,14 +115,34 @@ def run(work: Coroutine[None, None, T]) -> T:
     """Run `work` on a new event loop and return its result.
 
     In the main thread, a signal cancels `work`, so that it ends its processes in order; then this raises
-    KeyboardInterrupt. A caller in an event loop, as a cell of a notebook is, waits for another thread.
+    KeyboardInterrupt. A caller in an event loop, as a cell of a notebook is, waits for another thread; an exception
+    that a signal raises there cancels `work`, too.
     """
     if _is_in_loop():
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 -- 1 ms that only a notebook needs
-
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(asyncio.run, work).result()
+        return _run_in_thread(work)
     return asyncio.run(_until_interrupted(work) if threading.current_thread() is threading.main_thread() else work)
+
+
+def _run_in_thread(work: Coroutine[None, None, T]) -> T:
+    from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415 -- 1 ms that only a notebook needs
+
+    begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Future[T]]] = Future()
+
+    async def cancellable() -> T:
+        task = asyncio.ensure_future(work)
+        begun.set_result((asyncio.get_running_loop(), task))
+        return await task
+
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(asyncio.run, cancellable())
+        try:
+            return ended.result()
+        except BaseException:
+            if not ended.done():
+                loop, task = begun.result()
+                with contextlib.suppress(RuntimeError):  # The loop was closed meanwhile.
+                    loop.call_soon_threadsafe(task.cancel)
+            raise
 
 
 def _is_in_loop() -> bool:
@@ -143,6 +163,6 @@ async def _until_interrupted(work: Coroutine[None, None, T]) -> T:
 
     with received_by(interrupt):
         await asyncio.wait({task})
-    if received and task.cancelled():
+    if received and (task.cancelled() or task.exception() is None):  # A signal as `work` ends is not lost.
         raise KeyboardInterrupt(signal_words(received[0]))
     return task.result()
