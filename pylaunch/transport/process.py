@@ -34,12 +34,12 @@ reached with some 120 hosts.
 OF_PYLAUNCH = 64
 
 
-def allow_hosts(count: int, of_host: int = OF_HOST) -> None:
-    """Raise the soft limit of open files as far as processes for `count` hosts at the same time need, each `of_host`.
+def allow_hosts(count: int) -> None:
+    """Raise the soft limit of open files as far as processes for `count` hosts at the same time need, each OF_HOST.
 
     Raises ClusterNotReadyError where the hard limit is lower.
     """
-    needed = OF_PYLAUNCH + of_host * count
+    needed = OF_PYLAUNCH + OF_HOST * count
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
