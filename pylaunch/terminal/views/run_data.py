@@ -10,7 +10,7 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, PreviousAttempt, RunRecord, first_line_timing
 from pylaunch.model.slurm_job import JobState
-from pylaunch.model.text.argv import Argv, quoted
+from pylaunch.model.text.argv import Argv, pylaunch, quoted
 from pylaunch.model.text.quantity import duration, moment
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.events import Attached, AttemptStarted, RunBegun, StartEvent
@@ -155,11 +155,15 @@ def _event(happened: Event) -> dict[str, object]:
 
 
 class EventStream(RunObserver):
-    """Prints each event of a run to `out`, one document a line."""
+    """Prints each event of a run to `out`, one document a line.
+
+    A run that this process leads continues when the reader is gone. Raises OSError for the run of another controller.
+    """
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._run = ""
+        self._leads = True
         self._invocation = document.current()  # Parts of a job report from threads of their own.
 
     def on_event(self, event: StartEvent) -> None:
@@ -167,12 +171,22 @@ class EventStream(RunObserver):
         match event:
             case RunBegun(plan) | AttemptStarted(plan):
                 self._run = plan.run
-            case Attached(record):
-                self._run = record.plan.run
+            case Attached(record, leads):
+                self._run, self._leads = record.plan.run, leads
             case Event():
-                document.line({"run": self._run, "event": _event(event)}, self._out, self._invocation)
+                self._print(event)
             case _:
                 pass
+
+    def _print(self, event: Event) -> None:
+        try:
+            document.line({"run": self._run, "event": _event(event)}, self._out, self._invocation)
+        except OSError as error:
+            if not self._leads:
+                raise
+            console.silence(self._out)
+            hint = pylaunch("attach", self._run, "--json")
+            console.say(f"events cannot be printed here any more ({error.strerror}); the run continues: {hint}")
 
 
 def latest(run: str) -> dict[str, object]:
