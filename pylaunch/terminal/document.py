@@ -78,9 +78,13 @@ def line(content: Mapping[str, object], out: TextIO, invocation: Invocation) -> 
 
 
 def close(invocation: Invocation, code: int, error: PylaunchError | None) -> None:
-    """Print the document of a command that has ended with --json and has content or an error."""
+    """Print the document of a command that has ended with --json and has content or an error.
+
+    An error alone is one line: an option may be refused before the verb could begin a stream.
+    """
     if invocation.as_json and (invocation.document is not None or error is not None):
-        show_one = console.json_line if invocation.is_stream else console.json_data
+        is_line = invocation.is_stream or invocation.document is None
+        show_one = console.json_line if is_line else console.json_data
         show_one({**_envelope(invocation, code, error), **(invocation.document or {})})
 
 

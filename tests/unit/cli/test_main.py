@@ -118,7 +118,17 @@ def test_an_error_is_a_document_where_json_was_asked_for(
     assert document["error"]["hint"].startswith(hint)
 
 
-@pytest.mark.parametrize("words", [["attach", "nowhere"], ["start", "-i", "nowhere"], ["rerun", "nowhere"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["attach", "nowhere"],
+        ["start", "-i", "nowhere"],
+        ["rerun", "nowhere"],
+        ["start", "--nowhere"],
+        ["start", "-H", "ada@nowhere"],
+        ["attach", "--nowhere"],
+    ],
+)
 def test_an_error_of_a_stream_is_a_line_of_it(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([*words, "--json", *(("--", "true") if "start" in words else ())]) == ExitCode.USAGE
     (line,) = capsys.readouterr().out.splitlines()
