@@ -269,7 +269,8 @@ def _gpu_memory(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("gpu-memory", f"{match.groups['need']} of GPU memory could not be allocated")
     allocated, loose = _bytes(_ALLOCATED, text) or 0.0, _bytes(_LOOSE, text) or 0.0
     own = _bytes(_OWN, text) or _bytes(_RESERVED, text) or allocated + loose
-    others = capacity - (_bytes(_FREE, text) or 0.0) - own
+    free = _bytes(_FREE, text)
+    others = 0.0 if free is None else capacity - free - own
     if own and others > max(OTHERS_SHARE * capacity, LEAST_OF_OTHERS):
         holders = [int(pid) for pid in _HOLDER.findall(text)]
         who = f"process {holders[0]}" if len(holders) == 1 else "other processes"
