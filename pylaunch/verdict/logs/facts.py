@@ -13,8 +13,8 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.line import LogTime, Origin
 from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import LONGEST_REACH, ExceptionUnit, continues, is_handled, lines_inside
-from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, LAUNCHER, RankEnds, rank_ends
+from pylaunch.verdict.logs.traceback import LONGEST_REACH, continues, is_handled, lines_inside
+from pylaunch.verdict.logs.victims.rank_ends import RankEnds, rank_ends
 from pylaunch.verdict.logs.victims.timeouts import CollectiveTimeouts, collective_timeouts
 
 NEAR_LINES = 60
@@ -83,17 +83,6 @@ class LogFacts:
         for scan in self.scans:
             lines[scan.file] += [raised.line for unit in scan.exceptions for raised in unit.chain]
         return {file: sorted(numbers) for file, numbers in lines.items()}
-
-    @cached_property
-    def own_exceptions(self) -> list[ExceptionUnit]:
-        """Exceptions that are neither those of launchers nor about other processes: waits for them, or connections."""
-        victims = {(each.file, each.line) for each in self.matches if each.signature.role is Role.SYMPTOM}
-        units = [unit for scan in self.scans for unit in scan.exceptions if not LAUNCHER.search(unit.chain[-1].type)]
-        return [
-            unit
-            for unit in units
-            if not any((unit.file, each.line) in victims or ABOUT_OTHERS.search(each.text) for each in unit.chain)
-        ]
 
     def is_fatal(self, file: str, line: int) -> bool:
         """Return True unless the log continues normally after the line: then the program survived it."""

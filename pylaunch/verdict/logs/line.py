@@ -1,8 +1,8 @@
 """A line of a log without the prefixes of its launcher: rank, host, time and text. Pure.
 
 Prefixes: torchrun `[default0]:` and `[rank3]:`; srun -l `3: `; mpirun --tag-output `[1,3]<stderr>:`; pdsh and
-deepspeed `host: `; ray `(train pid=71, ip=10.0.0.3) `; kubectl `[pod/name/container] `; docker compose `name  | `;
-pylaunch `n2:5 | `; NCCL `host:pid:tid [dev] NCCL …`. Times: glog, ISO 8601, Python logging, syslog, dmesg -T.
+deepspeed `host: `; ray `(train pid=71, ip=10.0.0.3) `; kubectl `[pod/name/container] `; pylaunch `n2:5 | `;
+NCCL `host:pid:tid [dev] NCCL …`. Times: glog, ISO 8601, Python logging, syslog, dmesg -T.
 """
 
 from __future__ import annotations
