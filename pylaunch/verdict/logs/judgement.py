@@ -186,7 +186,7 @@ class _Judge:
         ranked = ranked or self._of_victims([each for each in reports if each.order is Order.VICTIM])
         ranked = ranked or merged(reports)[:1]
         for each in ranked[1:]:
-            self._reject(each, f"later than, or a consequence of: {ranked[0].match.signature.means.lower()}")
+            self._reject(each, f"later than, or a consequence of: {ranked[0].match.signature.means}")
         if ranked and ranked[0].order < Order.VICTIM:
             for each in merged(reports):
                 self._reject(each, "a symptom or a report of the end")
