@@ -91,7 +91,8 @@ def live_digest() -> Optional[str]:
         if kind == "metainfo":
             continue
         body.pop("handle", None)
-        body["elem"] = sorted(body.pop("elem", []))
+        # The kernel lists elements in any order; those of an interval set are objects.
+        body["elem"] = sorted(body.pop("elem", []), key=json.dumps)
         rules.append([kind, body])
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
 
