@@ -19,6 +19,7 @@ def loop() -> Iterator[tuple[EventLoop, set[int]]]:
     before = signal.signal(signal.SIGALRM, lambda *_: select.select([], [], [], WAIT_S))
     signal.setitimer(signal.ITIMER_REAL, WAIT_S / 2)
     yield loop, arrived
+    signal.setitimer(signal.ITIMER_REAL, 0)  # It may not have ended yet, and would end as the limit of this test.
     signal.signal(signal.SIGALRM, before)
     signal.set_wakeup_fd(-1)
 
