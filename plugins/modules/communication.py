@@ -59,7 +59,8 @@ interface:
   type: str
   returned: success
 files:
-  description: Files for the host, each with C(path) and C(content).
+  description: Files for the host, each with C(path), C(content), and C(foreign), true where somebody else wrote the
+    file that exists.
   type: list
   elements: dict
   returned: success
@@ -68,7 +69,7 @@ files:
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.pylaunch.cluster.plugins.module_utils.interfaces import UndecidedError, wanted
+from ansible_collections.pylaunch.cluster.plugins.module_utils.interfaces import UndecidedError, is_foreign, wanted
 
 
 def main() -> None:
@@ -88,8 +89,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     texts = {name: str(value) for name, value in module.params["variables"].items()}
-    for name, text in texts.items():
-        if not re.match(r"[A-Za-z_]\w*\Z", name) or "\n" in text or isinstance(module.params["variables"][name], bool):
+    for name, value in module.params["variables"].items():
+        is_text = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        if not re.match(r"[A-Za-z_][A-Za-z0-9_]*\Z", name) or not is_text or "\n" in texts[name]:
             module.fail_json(
                 msg="nccl_env_variables: %s: expected a name and one line of text. YAML makes a boolean of true, false,"
                 " yes and no: put them in quotes" % name
@@ -102,7 +104,10 @@ def main() -> None:
         changed=False,
         profile=answer["profile"],
         interface=answer["interface"],
-        files=[{"path": path, "content": content} for path, content in sorted(answer["files"].items())],
+        files=[
+            {"path": path, "content": content, "foreign": is_foreign(path)}
+            for path, content in sorted(answer["files"].items())
+        ],
     )
 
 

@@ -49,7 +49,7 @@ def test_a_file_of_somebody_else_is_named_and_kept(provisioned: Provisioned, n2:
     planned = plan(provisioned)
     assert "n2     nccl_env  /etc/nccl.conf  content differs" in planned
     provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), "--roles", "nccl_env")
-    assert "NCCL_DEBUG=INFO\n" in n2.run("sh", "-c", "cat /etc/nccl.conf.*~").stdout
+    assert n2.run("sh", "-c", "cat /etc/nccl.conf.*~").stdout == "NCCL_DEBUG=INFO\n"
     assert "Written by pylaunch" in n2.run("cat", "/etc/nccl.conf").stdout
 
 

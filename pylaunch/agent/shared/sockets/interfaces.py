@@ -65,6 +65,15 @@ def socket_variables(interface: str, family: int) -> dict[str, str]:
     return variables
 
 
+def is_foreign(path: str) -> bool:
+    """Return True if the file exists and was not written by pylaunch."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return MARK not in file.read(4096)
+    except FileNotFoundError:
+        return False
+
+
 def _nccl_conf(profile: str, variables: dict[str, str]) -> str:
     lines = [f"# {MARK}, profile {profile}."]
     # Ranks of pylaunch have these variables in their environment, which overrides this file. It serves other programs.

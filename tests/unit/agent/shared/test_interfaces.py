@@ -71,3 +71,11 @@ def test_configured_variables_override_and_only_those_of_nccl_are_in_its_file() 
 def test_a_missing_interface_is_refused_and_the_existing_ones_are_listed() -> None:
     with pytest.raises(UndecidedError, match=r"interface=ib7, and there are .*lo"):
         wanted(question(interface="ib7"))
+
+
+def test_a_file_without_our_mark_is_foreign(tmp_path: Path) -> None:
+    ours, foreign = tmp_path / "ours", tmp_path / "foreign"
+    ours.write_text(f"# {interfaces.MARK}.\n")
+    foreign.write_text("NCCL_DEBUG=INFO\n")
+    found = [interfaces.is_foreign(str(path)) for path in (ours, foreign, tmp_path / "none")]
+    assert found == [False, True, False]
