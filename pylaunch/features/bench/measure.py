@@ -64,8 +64,10 @@ def bench(cluster: Cluster, request: BenchRequest, emit: BenchEmit, interrupts: 
         return _result(used, backend, [first], _incomplete(first))
     screening = screened(first.pair_rates(), count)
     again = confirmations(screening)
-    if screening.abstained or not again or first.is_broken:
+    if screening.abstained or not again:
         return _result(used, backend, [first], pair_verdict(screening, ()))
+    if first.is_broken:
+        return _result(used, backend, [first], _unconfirmed(screening, "was omitted, because a stage is broken"))
     emit(notice(f"slow in the rounds of pairs: {_suspects(used, screening)}; measuring again with other partners"))
     second = BenchRun(used, request, backend, (*OF_ALL_RUNS, BenchStage.PAIRS), RoundPlan(explicit=again), emit)
     try:
@@ -75,8 +77,13 @@ def bench(cluster: Cluster, request: BenchRequest, emit: BenchEmit, interrupts: 
         second.end(StageEndedOnAll(BenchStage.BARRIER, True, error.message, (), tuple(error.evidence), hints))
     if second.has_all_pairs:
         return _result(used, backend, [first, second], pair_verdict(screening, second.pair_rates()))
-    reason = "the second measurement, which distinguishes a slow node from its partners, did not end"
-    return _result(used, backend, [first, second], PairVerdict(unclear=screening.suspects, abstained=reason))
+    return _result(used, backend, [first, second], _unconfirmed(screening, "did not end"))
+
+
+def _unconfirmed(screening: Screening, why: str) -> PairVerdict:
+    """Return the verdict of a first measurement with suspects, to which there is no second one."""
+    reason = f"the second measurement, which distinguishes a slow node from its partners, {why}"
+    return PairVerdict(unclear=screening.suspects, abstained=reason)
 
 
 def _incomplete(run: BenchRun) -> PairVerdict | None:

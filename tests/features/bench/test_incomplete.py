@@ -164,3 +164,15 @@ def test_wrong_values_break_the_all_reduce_and_the_rest_is_measured(runs: Runs) 
     result = measured()
     assert result.is_broken
     assert len(result.pair_rates) == 6
+
+
+def test_wrong_values_beside_a_slow_host_accuse_nobody(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "NODES", 16)
+    lines = (met(), all_reduce(4096, wrong=7), end("all-reduce"), rounds(4, slow=2), end("pairs"))
+    runs.each = [(lines, DONE)]
+    result = measured()
+    assert result.is_broken
+    assert result.verdict is not None
+    assert result.verdict.unclear == (2,)
+    assert result.verdict.abstained.startswith("the second measurement")
+    assert accused(result) == []
