@@ -170,7 +170,7 @@ def torchrun_script(plan: RunPlan) -> Script:
         f"cd -- {shlex.quote(plan.job.workdir)}",
         'exec "$python" -m torch.distributed.run \\',
         f'  --nnodes={len(plan.nodes)} --node-rank="$1" --nproc-per-node="$ranks" \\',
-        f"  --master-addr={plan.coordinator.host.rank_address} --master-port={plan.port} \\",
+        f"  --master-addr={shlex.quote(plan.coordinator.host.rank_address)} --master-port={plan.port} \\",
         *restarts,
         f"  {quoted(plan.job.command)}",
     ]

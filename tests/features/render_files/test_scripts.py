@@ -52,6 +52,11 @@ def test_each_node_has_a_command_with_its_number() -> None:
     assert use[2] == "ssh 10.0.0.3 bash -s 2 <train.sh"
 
 
+def test_an_address_of_the_inventory_is_one_word_of_the_script() -> None:
+    hosts = (Host("n1", "$(touch${IFS}x)"), Host("n2", "10.0.0.2"))
+    assert "--master-addr='$(touch${IFS}x)' --master-port=29500" in torchrun_script(plan(hosts=hosts)).text
+
+
 def test_no_character_of_the_inventory_ends_a_comment() -> None:
     assert len("\n".join(comments(["a\nrm -rf x\r\x85y"])).splitlines()) == 1
 
