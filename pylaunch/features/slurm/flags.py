@@ -112,4 +112,9 @@ def _sbatch_options(flags: SchedulerFlags) -> Argv:
     named = {"partition": flags.partition, "time": flags.time}
     if wrong := [word for word in flags.sbatch_arg if not word.startswith("-")]:
         raise UsageError(f"--sbatch-arg {wrong[0]}: expected an option of sbatch", hint="--sbatch-arg=--mem=0")
+    if signals := [word for word in flags.sbatch_arg if word.partition("=")[0] == "--signal"]:
+        raise UsageError(
+            f"--sbatch-arg {signals[0]}: Slurm would signal the agents of pylaunch, not the ranks",
+            hint="a job script with it, which ends with: exec pylaunch start … (pylaunch help slurm)",
+        )
     return (*(f"--{name}={value}" for name, value in named.items() if value is not None), *flags.sbatch_arg)

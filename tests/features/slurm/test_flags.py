@@ -66,6 +66,7 @@ def test_the_job_has_nodes_for_the_spares_too() -> None:
         (SchedulerFlags(), None, "needs the number of nodes"),
         (SchedulerFlags(), 0, "needs the number of nodes"),
         (SchedulerFlags(sbatch_arg=("mem=0",)), 1, "--sbatch-arg mem=0: expected an option of sbatch"),
+        (SchedulerFlags(sbatch_arg=("--signal=USR1@60",)), 1, "Slurm would signal the agents of pylaunch"),
     ],
 )
 def test_requests_that_make_no_job_are_refused(flags: SchedulerFlags, nodes: int | None, error: str) -> None:
