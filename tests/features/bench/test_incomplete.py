@@ -167,8 +167,8 @@ def test_wrong_values_break_the_all_reduce_and_the_rest_is_measured(runs: Runs) 
 
 
 def test_wrong_values_beside_a_slow_host_accuse_nobody(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "NODES", 16)
-    lines = (met(), all_reduce(4096, wrong=7), end("all-reduce"), rounds(4, slow=2), end("pairs"))
+    monkeypatch.setitem(globals(), "NODES", 64)
+    lines = (met(), all_reduce(4096, wrong=7), end("all-reduce"), rounds(6, slow=2), end("pairs"))
     runs.each = [(lines, DONE)]
     result = measured()
     assert result.is_broken
