@@ -64,10 +64,10 @@ def _table(content: Mapping[str, object], key: str, keys: Sequence[str]) -> Mapp
     return value
 
 
-def _text(content: Mapping[str, object], key: str, hint: str, expected: str, table: str = "") -> str | None:
+def _text(content: Mapping[str, object], key: str, hint: str, expected: str) -> str | None:
     if key not in content:
         return None
     value = content[key]
     if not isinstance(value, str) or not value:
-        raise UsageError(f"{SETTINGS}: {table}{key}: expected {expected}, got {value!r}", hint=hint)
+        raise UsageError(f"{SETTINGS}: {key}: expected {expected}, got {value!r}", hint=hint)
     return value
