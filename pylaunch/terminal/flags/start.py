@@ -168,7 +168,7 @@ class StartFlags:
     )] = False  # fmt: skip
 
     clean: Annotated[bool, Option(
-        help="First end what nobody runs any more on the hosts, as pylaunch clean does.",
+        help="First end processes on the hosts that nobody runs any more.",
         group=Group.WHERE, in_job_file=InJobFile.NONE, verbs=("start", "rerun"),
     )] = False  # fmt: skip
 
