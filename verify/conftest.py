@@ -23,12 +23,12 @@ from testinfra.host import Host
 from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.cluster import Listing
+from pylaunch.inventory.keys import UNPRIVILEGED, is_true
 from pylaunch.inventory.load import listing_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.cluster import Host as ClusterHost
 from pylaunch.probe.ask import Unreachable, ask, parted
 from pylaunch.probe.program import probe
-from pylaunch.provision.inputs import UNPRIVILEGED, is_true
 from pylaunch.store import content
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of

@@ -25,6 +25,8 @@ from pylaunch.errors import (
     RunFailedError,
     UsageError,
 )
+from pylaunch.features.provision.convergence import ProvisionOptions
+from pylaunch.features.provision.provisioning import ProvisionReport
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.job import Framework, OnHang
@@ -34,8 +36,6 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.provision.convergence import ProvisionOptions
-from pylaunch.provision.provisioning import ProvisionReport
 from pylaunch.runs.events import RanksReleased, RunEnded
 from pylaunch.runs.stacks import StacksReport
 from pylaunch.runs.start import StartOptions

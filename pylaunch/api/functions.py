@@ -10,13 +10,13 @@ from pylaunch.checks import suite
 from pylaunch.checks.suite import Result, select
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features import judge_settings
+from pylaunch.features.provision import provisioning as provisioning
+from pylaunch.features.provision.convergence import ProvisionEvent, ProvisionOptions
+from pylaunch.features.provision.provisioning import ProvisionReport
 from pylaunch.inventory import load
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome
-from pylaunch.provision import provisioning as provisioning
-from pylaunch.provision.convergence import ProvisionEvent, ProvisionOptions
-from pylaunch.provision.provisioning import ProvisionReport
 from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_run

@@ -30,11 +30,6 @@ def _verb(group: VerbGroup, name: str, text: str, names: Names = Names.NOTHING, 
 
 _CORE = dict((
     _verb(VerbGroup.PREPARE, "trust", "Show the host keys of the hosts, and accept them on request", Names.HOSTS),
-    _verb(
-        VerbGroup.PREPARE, "env", "Lock the Python environment of the hosts; lint variables", Names.HOSTS,
-        "lock", "show",
-    ),
-    _verb(VerbGroup.PREPARE, "provision", "Bring every host of the inventory to the same known state", Names.HOSTS),
     _verb(VerbGroup.PREPARE, "check", "Ask every host whether a run would work, and if not, why", Names.HOSTS),
     _verb(VerbGroup.RUN, "start", "Start a job on all nodes at the same moment, and follow it", Names.HOSTS),
     _verb(VerbGroup.RUN, "rerun", "Start the job of an earlier run again, under a new id"),
@@ -72,7 +67,6 @@ ABOUT = "From bare Linux machines to a training job whose ranks all started toge
 _EXAMPLES = (
     "pylaunch start -H gpu01,gpu02 --sync . -- train.py   needs only SSH",
     "pylaunch check -i cluster.ini -- train.py            would it run? why not?",
-    "pylaunch provision -i cluster.ini                    one state on every host",
     "pylaunch status 7f3a --watch                         steps, devices, network",
     "pylaunch explain 7f3a                                why it failed",
 )

@@ -37,6 +37,7 @@ FEATURES = (
     "job",
     "metrics",
     "notify",
+    "provision",
     "push",
     "render_files",
     "report",
@@ -62,7 +63,7 @@ def verbs() -> dict[str, Verb]:
 
 
 def subcommands(verb: str) -> Iterator[click.Command]:
-    """Yield the commands of features that belong to `verb`, a group of the core."""
+    """Yield the commands of features that belong to `verb`, a group."""
     for package in _packages():
         module: str = getattr(package, "SUBCOMMANDS", {}).get(verb, "")
         if module:

@@ -6,7 +6,11 @@ Parsers take the value from Ansible (a number, a string, a list) and raise Value
 import re
 import shlex
 
+from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Agreement, Connection
+
+UNPRIVILEGED = "pylaunch_unprivileged"
+"""Roles that need root do not apply to the host. Only provision's playbook and specifications read it."""
 
 KEYS = (
     "ansible_host",
@@ -28,9 +32,9 @@ KEYS = (
     "pylaunch_node_root",
     "pylaunch_env_root",
     "pylaunch_attestation",
-    "pylaunch_unprivileged",
+    UNPRIVILEGED,
 )
-"""All keys, in the order of the reference. Only provision's playbook reads the last one."""
+"""All keys, in the order of the reference."""
 
 ALIASES = {
     "ansible_ssh_host": "ansible_host",
@@ -46,6 +50,7 @@ REFUSED = {
 }
 
 INTERFACE_NAME_LIMIT = 15
+_TRUE = ("true", "yes", "on", "1", "y", "t")
 _PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RANGE = re.compile(r"(\d+)\s*-\s*(\d+)")
 
@@ -77,6 +82,13 @@ def _is_misspelling(name: str, key: str) -> bool:
         return second == first + 1 and plain[first] == wanted[second] and plain[second] == wanted[first]
     # In a short word, one other letter makes another word: `cpus` is not `gpus`.
     return len(differing) == 1 and len(wanted) > 6
+
+
+def is_true(value: object) -> bool:
+    """Return a boolean as Ansible reads it. Raises UsageError for a template, which only Ansible can render."""
+    if isinstance(value, str) and "{" in value:
+        raise UsageError(f"{UNPRIVILEGED}: expected true or false, got {value!r}")
+    return str(value).lower() in _TRUE
 
 
 def shown(value: object) -> str:

@@ -21,13 +21,19 @@ from pylaunch.base.layout import NodeRoot
 from pylaunch.broadcast.payload import ChangedError
 from pylaunch.errors import UsageError
 from pylaunch.features import judge_settings
+from pylaunch.features.provision.convergence import ProvisionOptions
+from pylaunch.features.provision.environments import spread_archive
+from pylaunch.features.provision.environments.environment import (
+    ARCHIVE,
+    MANIFEST,
+    EnvironmentManifest,
+    LockRequest,
+    lock,
+)
+from pylaunch.features.provision.provisioning import plan_provision, provision
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.protocol import NodeTask
-from pylaunch.provision.convergence import ProvisionOptions
-from pylaunch.provision.environments import spread_archive
-from pylaunch.provision.environments.environment import ARCHIVE, MANIFEST, EnvironmentManifest, LockRequest, lock
-from pylaunch.provision.provisioning import plan_provision, provision
 from pylaunch.store import content
 from pylaunch.store.files import project_directory
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook

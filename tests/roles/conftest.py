@@ -9,8 +9,8 @@ import testinfra
 from testinfra.host import Host
 
 from lab.lab import Lab
+from pylaunch.features.provision.environments.environment import LockRequest, lock
 from pylaunch.inventory import load_cluster
-from pylaunch.provision.environments.environment import LockRequest, lock
 from pylaunch.store import content
 from pylaunch.store.files import project_directory
 from pylaunch.transport.process import Completed

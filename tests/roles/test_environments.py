@@ -12,7 +12,7 @@ import pytest
 
 from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.provision.environments.environment import (
+from pylaunch.features.provision.environments.environment import (
     EnvironmentManifest,
     LockRequest,
     lock,

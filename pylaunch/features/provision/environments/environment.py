@@ -28,8 +28,8 @@ from uv import find_uv_bin
 
 from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.errors import UsageError
+from pylaunch.features.provision.environments import resolution
 from pylaunch.model.text.quantity import shown_size
-from pylaunch.provision.environments import resolution
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed
 

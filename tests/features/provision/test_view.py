@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.cli.views.provision import show_plan
+from pylaunch.features.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey
+from pylaunch.features.provision.inputs import Wanted
+from pylaunch.features.provision.manifest import Change
+from pylaunch.features.provision.provisioning import ProvisionPlan
+from pylaunch.features.provision.view import show_plan
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey
-from pylaunch.provision.inputs import Wanted
-from pylaunch.provision.manifest import Change
-from pylaunch.provision.provisioning import ProvisionPlan
 
 
 def test_a_line_that_names_its_own_host_is_one_row_for_all_hosts(capsys: pytest.CaptureFixture[str]) -> None:

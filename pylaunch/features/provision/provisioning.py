@@ -15,6 +15,30 @@ from collections.abc import Callable, Mapping, Sequence
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.checks.occupancy.look import refuse_live_ranks
 from pylaunch.errors import ProvisionError
+from pylaunch.features.provision.batches import batches
+from pylaunch.features.provision.convergence import (
+    PYTHON_ENV,
+    Convergence,
+    ProvisionEvent,
+    ProvisionOptions,
+    ProvisionRequest,
+    ProvisionSurvey,
+    converge,
+    request_of,
+    run_site,
+    survey,
+)
+from pylaunch.features.provision.environments.environment import swap_with_previous
+from pylaunch.features.provision.environments.spread_archive import pass_on_archive
+from pylaunch.features.provision.errors import (
+    failure_error,
+    no_python_error,
+    remaining_error,
+    with_unreachable,
+)
+from pylaunch.features.provision.file_lines import FileDifference, file_lines, planned
+from pylaunch.features.provision.manifest import role_of
+from pylaunch.inventory.keys import is_true
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import Notes, ignore
@@ -29,30 +53,6 @@ from pylaunch.model.setting import (
     settings_of,
 )
 from pylaunch.probe.ask import unreachable_error
-from pylaunch.provision.batches import batches
-from pylaunch.provision.convergence import (
-    PYTHON_ENV,
-    Convergence,
-    ProvisionEvent,
-    ProvisionOptions,
-    ProvisionRequest,
-    ProvisionSurvey,
-    converge,
-    request_of,
-    run_site,
-    survey,
-)
-from pylaunch.provision.environments.environment import swap_with_previous
-from pylaunch.provision.environments.spread_archive import pass_on_archive
-from pylaunch.provision.errors import (
-    failure_error,
-    no_python_error,
-    remaining_error,
-    with_unreachable,
-)
-from pylaunch.provision.file_lines import FileDifference, file_lines, planned
-from pylaunch.provision.inputs import is_true
-from pylaunch.provision.manifest import role_of
 from pylaunch.store import content
 from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook

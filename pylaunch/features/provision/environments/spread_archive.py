@@ -17,6 +17,13 @@ from pylaunch.base.layout import NodeRoot
 from pylaunch.broadcast.payload import stored_files
 from pylaunch.broadcast.progress import lines_of_progress
 from pylaunch.errors import UsageError
+from pylaunch.features.provision.environments.environment import (
+    ARCHIVE,
+    DamagedManifestError,
+    EnvironmentManifest,
+    previous_of,
+    read_manifest,
+)
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.run import Notes
@@ -24,13 +31,6 @@ from pylaunch.model.text.quantity import shown_size
 from pylaunch.probe.answers import value, values
 from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import probe
-from pylaunch.provision.environments.environment import (
-    ARCHIVE,
-    DamagedManifestError,
-    EnvironmentManifest,
-    previous_of,
-    read_manifest,
-)
 
 LEAST_SAVED = 32 << 20
 """Bytes that the controller must save: programs on all hosts take a second or more (measurements: "Push")."""

@@ -20,10 +20,10 @@ import yaml
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
 from pylaunch.inventory.cluster import Listing
+from pylaunch.inventory.keys import UNPRIVILEGED, is_true
 from pylaunch.model.hostset import fold
 from pylaunch.transport.collection import shared_files
 
-UNPRIVILEGED = "pylaunch_unprivileged"
 LIKENESS = 0.9
 """Similarity (0 to 1) from which a name is a misspelling. Users have variables of their own with the same prefix."""
 
@@ -31,7 +31,6 @@ _BECOME = frozenset(
     ("pylaunch_unprivileged", "ansible_become", "ansible_become_exe", "ansible_become_method", "ansible_become_pass",
      "ansible_become_password", "ansible_become_user", "ansible_sudo_exe", "ansible_sudo_pass")
 )  # fmt: skip
-_TRUE = ("true", "yes", "on", "1", "y", "t")
 _WORD = re.compile(r"\w+")
 _OPAQUE = re.compile(r"\{[{%][^}]*\b(lookup|query|q|now|random|vars|varnames)\b")
 
@@ -89,13 +88,6 @@ def wanted_of(
         for host in hosts
     }
     return Wanted(of_hosts, tuple(chosen), own)
-
-
-def is_true(value: object) -> bool:
-    """Return a boolean as Ansible reads it. Raises UsageError for a template, which only Ansible can render."""
-    if isinstance(value, str) and "{" in value:
-        raise UsageError(f"{UNPRIVILEGED}: expected true or false, got {value!r}")
-    return str(value).lower() in _TRUE
 
 
 def _listed_roles(playbook: Path) -> dict[str, bool]:

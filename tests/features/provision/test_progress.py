@@ -1,6 +1,6 @@
 import pytest
 
-from pylaunch.cli.views.provision import TaskLines
+from pylaunch.features.provision.view import TaskLines
 from pylaunch.transport.runner import Progress, TaskStatus
 
 

@@ -8,16 +8,12 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.cli.views import provision as provisioning
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import judge_settings
-from pylaunch.inventory import load_cluster
-from pylaunch.model.cluster import Cluster
-from pylaunch.model.hostset import alike, fold
-from pylaunch.model.text.quantity import counted
-from pylaunch.provision.batches import batches
-from pylaunch.provision.convergence import ALL_AT_ONCE, ProvisionOptions
-from pylaunch.provision.provisioning import (
+from pylaunch.features.provision import view
+from pylaunch.features.provision.batches import batches
+from pylaunch.features.provision.convergence import ALL_AT_ONCE, ProvisionOptions
+from pylaunch.features.provision.provisioning import (
     ProvisionPlan,
     ProvisionReport,
     look_ahead,
@@ -27,7 +23,11 @@ from pylaunch.provision.provisioning import (
     reset_hosts,
     roll_back,
 )
-from pylaunch.provision.root_access import is_password_missing, refused_by_sudo, sudo_error
+from pylaunch.features.provision.root_access import is_password_missing, refused_by_sudo, sudo_error
+from pylaunch.inventory import load_cluster
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.hostset import alike, fold
+from pylaunch.model.text.quantity import counted
 from pylaunch.terminal import console, document, options
 
 EXAMPLES = """\b
@@ -111,19 +111,19 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
     if flags.undo:
         _reset(plan, flags)
         return ExitCode.DONE
-    provisioning.show_left_out(plan)
+    view.show_left_out(plan)
     if flags.plan_only:
         report = ProvisionReport(_looked_ahead(plan, refused), None)
     else:
         report = _provision(_rolled_back(plan) if flags.rollback else plan)
     if flags.plan_only and not as_json:
-        provisioning.show_plan(report.plan)
+        view.show_plan(report.plan)
     if flags.with_diff and not as_json:
-        provisioning.show_lines(report.lines)
+        view.show_lines(report.lines)
     if not flags.plan_only:
-        provisioning.show_summary(report, time.monotonic() - began_at)
+        view.show_summary(report, time.monotonic() - began_at)
     if as_json:
-        document.show(provisioning.as_json(report))
+        document.show(view.as_json(report))
     report.raise_for_errors()
     return ExitCode.DONE
 
@@ -159,9 +159,9 @@ def _provision(plan: ProvisionPlan) -> ProvisionReport:
     if not plan.found.to_change:
         return provision(plan, lambda _: None)
     with console.working("preparing") as redraw:
-        view = provisioning.ProvisionView(redraw)
-        report = provision(plan, view.show, on_note=console.say)
-    view.end()
+        lines = view.ProvisionView(redraw)
+        report = provision(plan, lines.show, on_note=console.say)
+    lines.end()
     return report
 
 
@@ -187,9 +187,9 @@ def _reset(plan: ProvisionPlan, flags: ProvisionFlags) -> None:
     if not (flags.yes or flags.plan_only) and not console.confirm(f"undo on {hosts} what pylaunch made: {what}?"):
         console.say("nothing was changed")
         return
-    view = provisioning.ProvisionView(is_check=flags.plan_only)
+    lines = view.ProvisionView(is_check=flags.plan_only)
     try:
-        reset_hosts(plan, view.show, environments=flags.undo_all, dry_run=flags.plan_only)
+        reset_hosts(plan, lines.show, environments=flags.undo_all, dry_run=flags.plan_only)
     finally:
-        view.end()
+        lines.end()
     console.say(f"{hosts}: {'nothing was changed' if flags.plan_only else 'reset'}", style="green")

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ProvisionError
+from pylaunch.features.provision.manifest import Change
 from pylaunch.model.cluster import ENV_ROOT, Cluster
 from pylaunch.model.hostset import alike, fold
 from pylaunch.probe.ask import NoPython, Unreachable, unreachable_error
-from pylaunch.provision.manifest import Change
 from pylaunch.transport.runner import Failure
 
 _REINSTALL = (

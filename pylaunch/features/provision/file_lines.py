@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.provision.manifest import NO_RECORD, OTHER_INPUTS, Change
+from pylaunch.features.provision.manifest import NO_RECORD, OTHER_INPUTS, Change
 from pylaunch.transport.runner import Failure, PlaybookResult, TaskChange
 
 

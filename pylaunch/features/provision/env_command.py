@@ -8,10 +8,7 @@ import click
 
 from pylaunch.base.dataclass import asdict
 from pylaunch.errors import UsageError
-from pylaunch.inventory import load_cluster
-from pylaunch.inventory.settings import read_settings
-from pylaunch.model.text.quantity import counted, shown_size
-from pylaunch.provision.environments.environment import (
+from pylaunch.features.provision.environments.environment import (
     CONTROLLER_PYTHON,
     EnvironmentManifest,
     Locked,
@@ -20,6 +17,9 @@ from pylaunch.provision.environments.environment import (
     lock,
     read_manifest,
 )
+from pylaunch.inventory import load_cluster
+from pylaunch.inventory.settings import read_settings
+from pylaunch.model.text.quantity import counted, shown_size
 from pylaunch.store.files import project_environment
 from pylaunch.terminal import console, document, options
 

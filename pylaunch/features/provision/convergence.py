@@ -11,12 +11,9 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import UsageError
-from pylaunch.inventory.load import listing_of
-from pylaunch.model.cluster import Cluster
-from pylaunch.probe.ask import NoPython, Unreachable
-from pylaunch.provision.environments.environment import MANIFEST, previous_environment
-from pylaunch.provision.inputs import Wanted, wanted_of
-from pylaunch.provision.manifest import (
+from pylaunch.features.provision.environments.environment import MANIFEST, previous_environment
+from pylaunch.features.provision.inputs import Wanted, wanted_of
+from pylaunch.features.provision.manifest import (
     Answer,
     Change,
     HostState,
@@ -26,6 +23,9 @@ from pylaunch.provision.manifest import (
     notes_of,
     role_of,
 )
+from pylaunch.inventory.load import listing_of
+from pylaunch.model.cluster import Cluster
+from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.store import content
 from pylaunch.store.files import project_directory, project_environment
 from pylaunch.transport.connections import disconnect

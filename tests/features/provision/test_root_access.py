@@ -7,12 +7,12 @@ import pytest
 
 from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.base.dataclass import replace
+from pylaunch.features.provision import root_access
+from pylaunch.features.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey
+from pylaunch.features.provision.inputs import Wanted
+from pylaunch.features.provision.manifest import Change
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import NoPython, Unreachable
-from pylaunch.provision import root_access
-from pylaunch.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey
-from pylaunch.provision.inputs import Wanted
-from pylaunch.provision.manifest import Change
 
 WANTED = "sudo: a password is required"
 NAMES = ("n1", "n2", "n3", "n4", "n5", "n6")

@@ -2,13 +2,13 @@
 
 from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.errors import ClusterNotReadyError
+from pylaunch.features.provision.convergence import ProvisionRequest, ProvisionSurvey
+from pylaunch.features.provision.inputs import Wanted
 from pylaunch.model.diagnosis.host_errors import error_lines
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe.answers import value, values
 from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import probe
-from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
-from pylaunch.provision.inputs import Wanted
 
 
 def refused_by_sudo(request: ProvisionRequest, found: ProvisionSurvey, *, on_all: bool = False) -> dict[str, str]:

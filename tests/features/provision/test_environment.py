@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.provision.environments.environment import (
+from pylaunch.features.provision.environments.environment import (
     LockRequest,
     Wheel,
     as_requirements,
@@ -15,7 +15,7 @@ from pylaunch.provision.environments.environment import (
     read_manifest,
     swap_with_previous,
 )
-from pylaunch.provision.environments.resolution import (
+from pylaunch.features.provision.environments.resolution import (
     Chosen,
     announcement,
     blocker,

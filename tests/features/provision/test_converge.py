@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
+from pylaunch.features.provision import convergence
+from pylaunch.features.provision.batches import batches
+from pylaunch.features.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey, converge
+from pylaunch.features.provision.file_lines import FileDifference, file_lines, planned
+from pylaunch.features.provision.inputs import Wanted
+from pylaunch.features.provision.manifest import NO_RECORD, OTHER_INPUTS, Change
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import Unreachable
-from pylaunch.provision import convergence
-from pylaunch.provision.batches import batches
-from pylaunch.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey, converge
-from pylaunch.provision.file_lines import FileDifference, file_lines, planned
-from pylaunch.provision.inputs import Wanted
-from pylaunch.provision.manifest import NO_RECORD, OTHER_INPUTS, Change
 from pylaunch.transport.runner import Failure, PlaybookResult, PlaybookRun, TaskChange
 
 

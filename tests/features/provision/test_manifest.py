@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from pylaunch.checks.hosts import host
+from pylaunch.features.provision import manifest
+from pylaunch.features.provision.manifest import HostState, Note, ask_manifests, changes_of, notes_of
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Severity
-from pylaunch.provision import manifest
-from pylaunch.provision.manifest import HostState, Note, ask_manifests, changes_of, notes_of
 from tests.unit.checks.surveys import alike, findings
 
 WANTED = {"time_sync": "d1", "python_env/vision": "d2"}

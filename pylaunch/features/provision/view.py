@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.features.provision.convergence import BatchStarted, ProvisionEvent, ProvisionSurvey
+from pylaunch.features.provision.file_lines import FileDifference
+from pylaunch.features.provision.manifest import Change
+from pylaunch.features.provision.provisioning import ProvisionPlan, ProvisionReport
 from pylaunch.model.diagnosis.host_errors import OwnNames, Template
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.text.quantity import counted, duration
-from pylaunch.provision.convergence import BatchStarted, ProvisionEvent, ProvisionSurvey
-from pylaunch.provision.file_lines import FileDifference
-from pylaunch.provision.manifest import Change
-from pylaunch.provision.provisioning import ProvisionPlan, ProvisionReport
 from pylaunch.terminal import console, document, hints
 from pylaunch.transport.runner import Progress, TaskStatus
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from pylaunch.agent.probe.readers.hosts import python_env
+from pylaunch.features.provision.environments import spread_archive
+from pylaunch.features.provision.environments.spread_archive import lacking
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import Unreachable
 from pylaunch.protocol.readings.hosts import EnvironmentsQuestion
-from pylaunch.provision.environments import spread_archive
-from pylaunch.provision.environments.spread_archive import lacking
 
 
 def test_hosts_that_have_the_environment_lack_nothing_and_the_others_what_their_own_has_not(tmp_path: Path) -> None:

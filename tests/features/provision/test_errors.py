@@ -1,15 +1,15 @@
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.model.cluster import Cluster, Host
-from pylaunch.probe.ask import NoPython, Unreachable, unreachable_error
-from pylaunch.provision.errors import (
+from pylaunch.features.provision.errors import (
     failure_error,
     no_python_error,
     remaining_error,
     with_unreachable,
 )
-from pylaunch.provision.manifest import Change
+from pylaunch.features.provision.manifest import Change
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.probe.ask import NoPython, Unreachable, unreachable_error
 from pylaunch.transport.runner import Failure
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 6)))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
+from pylaunch.features.provision.inputs import _files, wanted_of
 from pylaunch.inventory.cluster import InventoryGroup, Listing
-from pylaunch.provision.inputs import _files, wanted_of
 from pylaunch.transport.collection import shared_files
 
 SITE = """
@@ -83,7 +83,7 @@ def test_a_file_that_modules_share_with_the_agent_is_an_input_of_every_role(
         other.write_text(shared.read_text() + "# of the next release\n")
         with monkeypatch.context() as patched:
             files = tuple(other if each == shared else each for each in shared_files())
-            patched.setattr("pylaunch.provision.inputs.shared_files", lambda files=files: files)
+            patched.setattr("pylaunch.features.provision.inputs.shared_files", lambda files=files: files)
             assert changed(before, digests(content, n1={})) == {("n1", "alone"), ("n1", "members")}, shared
 
 
@@ -93,7 +93,7 @@ def test_a_value_that_its_text_does_not_determine_is_new_in_each_process(
     own: dict[str, object] = {"alone_size": "{{ lookup('ansible.builtin.file', '/etc/size') }}"}
     before = digests(content, n1=own)
     assert digests(content, n1=own) == before
-    monkeypatch.setattr("pylaunch.provision.inputs._per_process", lambda: "another process")
+    monkeypatch.setattr("pylaunch.features.provision.inputs._per_process", lambda: "another process")
     assert changed(before, digests(content, n1=own)) == {("n1", "alone")}
 
 
