@@ -12,7 +12,7 @@ from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.events import LinesWritten, RunEnded, RunEvent, StartEvent
 from pylaunch.runs.follow.run_follower import rank_streams
-from pylaunch.runs.logs import LogQuery, follow_logs
+from pylaunch.runs.logs import LogQuery, read_logs
 from pylaunch.runs.stacks import StacksReport, stacks
 from pylaunch.runs.status import RunReport, report
 from pylaunch.runs.stop import StopReport, stop_run
@@ -68,7 +68,7 @@ class _Reader:
 
     def _read(self) -> None:
         try:
-            follow_logs(self._record, self._query, self._receive, self._interrupter)
+            read_logs(self._record, self._query, self._receive, self._interrupter)
             self._put(None)
         except PylaunchError as error:
             self._put(error)

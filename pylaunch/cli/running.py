@@ -62,7 +62,7 @@ def _with_queue_in_hint(options: StartOptions) -> Iterator[None]:
     try:
         yield
     except TakenError as error:
-        if options.turn is None:
+        if not options.waits:
             lines = (error.hint, "to wait until they are free: the same command with --queue")
             error.hint = "\n      ".join(filter(None, lines))
         raise

@@ -187,11 +187,6 @@ def without_secrets(plan: RunPlan) -> RunPlan:
     return replace(plan, job=replace(plan.job, command=masked(plan.job.command)))
 
 
-def on_hosts(plan: RunPlan, hosts: Sequence[Host]) -> RunPlan:
-    """Return `plan` with these hosts as its nodes. Pure."""
-    return replace(plan, nodes=_placed(hosts, plan.job))
-
-
 def replan(plan: RunPlan, names: Sequence[str]) -> RunPlan:
     """Return the plan of the attempt after `plan`, on these hosts in this order; the others are its spares. Pure."""
     hosts = {host.name: host for host in (*(node.host for node in plan.nodes), *plan.spares)}

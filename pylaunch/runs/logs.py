@@ -1,10 +1,10 @@
 """Read the logs of a run from its nodes, or copy all of them to this machine."""
 
-import asyncio
 import errno
+import math
 import os
 import stat
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
@@ -12,6 +12,7 @@ from typing import IO
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
+from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.runs.connect.agent_link import AgentLink
@@ -20,18 +21,10 @@ from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted, rai
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, RunEvent, notice, skipped_line
 from pylaunch.runs.follow.run_follower import LAST_S, rank_streams
+from pylaunch.transport.waiting import patience
 
-LOOK_S = 1.0
-LOOKS = 20
-"""Looks without a message, after which a node counts as silent: its agent may be stopped, and has no heartbeat here."""
-
-
-@dataclass(frozen=True)
-class SilentNode:
-    """A node whose logs are read has sent nothing for a while."""
-
-    host: str
-    seconds: float
+SILENT_S = 20.0
+"""Time without a message after which nodes count as silent: their agents may be stopped, and have no heartbeat here."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +40,11 @@ class LogQuery:
     """Begin with the last lines of each stream, this many; None is with the first line."""
 
 
-def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: InterruptSource) -> None:
-    """Relay the output written until now, or with `follow` until the run ends. An interrupt ends only the query."""
+def read_logs(record: RunRecord, query: LogQuery, emit: Emitter, interrupts: InterruptSource | None = None) -> None:
+    """Emit the output written until now, or with `follow` until the run ends. An interrupt ends only the reading.
+
+    Raises ClusterNotReadyError when no node can be reached.
+    """
 
     async def work(fleet: Fleet) -> None:
         names = [node.host.name for node in query.nodes]
@@ -57,29 +53,21 @@ def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: Interru
         for name, error in failures.items():
             emit(notice(f"{name}: {error}"))
         await fleet.send({name: _wanted(query, link) for name, link in fleet.links.items()})
-        await first_of(relay(fleet, emit, query), *([] if query.follow else [report_silence(fleet)]))
+        await relay(fleet, emit, query)
 
-    on_fleet(record.plan, record.agent, work, source=source)
-
-
-async def first_of(*works: Coroutine[None, None, None]) -> None:
-    """Run `works` until the first of them ends, which ends all. Raises what that one raises."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in ended:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    on_fleet(record.plan, record.agent, work, source=Interrupter() if interrupts is None else interrupts)
 
 
-async def relay(fleet: Fleet, emit: Emitter, query: LogQuery) -> None:
-    """Relay output until every node has sent what the query wants, or is silent; or until an interrupt."""
+async def relay(fleet: Fleet, emit: Emitter, query: LogQuery, silent_s: float = SILENT_S) -> None:
+    """Relay output until every node has sent what the query wants, or all others are silent; or until an interrupt."""
     waiting = set(fleet.links)
     while waiting:
-        host, message = await fleet.inbox.hear()
+        try:
+            async with patience(math.inf if query.follow else silent_s):
+                host, message = await fleet.inbox.hear()
+        except TimeoutError:
+            emit(notice(f"{fold(waiting)}: silent for {silent_s:g} s; the logs may continue"))
+            return
         match message:
             case protocol.Output():
                 emit(LinesWritten(host, message.stream, message.text, fleet.our_time(host, message.time)))
@@ -91,24 +79,8 @@ async def relay(fleet: Fleet, emit: Emitter, query: LogQuery) -> None:
                 waiting.discard(host)
             case protocol.CaughtUp() if not query.follow:
                 waiting.discard(host)
-            case SilentNode() if message.host in waiting:
-                waiting.discard(message.host)
-                emit(notice(f"{message.host}: silent for {message.seconds:g} s; its logs may continue"))
             case Interrupted():
                 return
-
-
-async def report_silence(fleet: Fleet, *, look_s: float = LOOK_S, looks: int = LOOKS) -> None:
-    """Post SilentNode for each node that sends nothing between so many looks; time without looks does not count."""
-    quiet: dict[str, tuple[float, int]] = {}
-    while True:
-        await asyncio.sleep(look_s)
-        for host, link in fleet.links.items():
-            heard_at, count = quiet.get(host, (0.0, 0))
-            count = count + 1 if link.is_awaited and link.heard_at == heard_at else 0
-            quiet[host] = (link.heard_at, count)
-            if count == looks:
-                fleet.post(SilentNode(host, look_s * looks))
 
 
 def _wanted(query: LogQuery, link: AgentLink) -> protocol.Follow:
@@ -128,20 +100,6 @@ class CollectedLogs:
     files: frozenset[Path]
     size: int
     """Bytes."""
-
-
-def follow_logs(
-    record: RunRecord,
-    query: LogQuery,
-    emit: Callable[[RunEvent], None],
-    interrupts: InterruptSource | None = None,
-) -> None:
-    """Emit the output of the ranks that `query` names.
-
-    An interrupt ends the reading, not the run. Raises ClusterNotReadyError when no node can be reached.
-    """
-    source = Interrupter() if interrupts is None else interrupts
-    read_logs(record, emit, query, source)
 
 
 def read_each(
@@ -175,8 +133,7 @@ def collect_logs(
     """
     collector = Collector(directory, emit)
     streams = [*rank_streams(record.plan), *LAUNCHER_STREAMS]
-    source = Interrupter() if interrupts is None else interrupts
-    read_logs(record, collector.take, LogQuery(record.plan.nodes, streams), source)
+    read_logs(record, LogQuery(record.plan.nodes, streams), collector.take, interrupts)
     return CollectedLogs(directory, frozenset(collector.files), collector.size)
 
 

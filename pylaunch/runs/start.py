@@ -17,11 +17,10 @@ from functools import partial
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.checks.check import Check
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
-from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import RunPlan, base_of, on_hosts, replan
+from pylaunch.model.plan import RunPlan, base_of, replan
 from pylaunch.model.run import Event, EventKind, ran_s
 from pylaunch.model.secret import Secrets
 from pylaunch.runs import steady_clock
@@ -45,7 +44,7 @@ from pylaunch.runs.events import (
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.runs.planned import PlannedRun, planned_run
 from pylaunch.runs.prepare.install import AgentArchive, build, installer
-from pylaunch.runs.prepare.queue import Turn, free_hosts
+from pylaunch.runs.prepare.queue import wait_until_free
 from pylaunch.runs.prepare.session import (
     InterruptedBeforeReleaseError,
     Launch,
@@ -81,8 +80,8 @@ class StartOptions:
     tree: Tree | None = None
     """The working tree, for a job that says `sync`."""
 
-    turn: Turn | None = None
-    """Wait in the queue while other runs hold devices or ports; None is refused instead."""
+    waits: bool = False
+    """Wait in the queue while other runs hold devices or ports, instead of being refused."""
 
     ends_leftovers: bool = False
     """First end processes on the hosts that no live run owns."""
@@ -124,7 +123,7 @@ def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: In
         try:
             return run(begin(planned, options, emit), options, emit, interrupts)
         except TakenError:
-            if options.turn is None:
+            if not options.waits:
                 raise
             emit(event(EventKind.TURN_LOST, "another run was faster: waiting again"))
             planned = planned_run(replace(planned.plan, run=runs.new_run_id()))
@@ -148,22 +147,18 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
     recorded.recorder.take_charge()
     runs.prune()
     try:
-        plans: list[RunPlan] = []
 
         def attempt(plan: RunPlan) -> Attempt:
-            plans.append(plan)
             this = recorded if plan is recorded.plan else _recorded(planned_run(plan), recorded.archive, emit)
-            going = _Attempt(this, options, emit, source)
             try:
-                return going.to_its_end()
+                return _Attempt(this, options, emit, source).to_its_end()
             finally:
-                plans[-1] = going.plan
                 if this is not recorded:
                     this.recorder.give_up_charge()
 
         is_asked_to_stop = partial(runs.is_asked_to_stop, recorded.plan.run)
         ended = run_attempts(recorded.plan, attempt, is_asked_to_stop, emit).outcome
-        emit(RunEnded(plans[0], ended))
+        emit(RunEnded(recorded.plan, ended))
         return ended
     finally:
         recorded.recorder.give_up_charge()
@@ -214,6 +209,7 @@ class _Attempt:
 
     def __init__(self, recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> None:
         self._recorded = recorded
+        self.plan = recorded.plan
         self._options = options
         self._emit = emit
         self._source = source
@@ -225,17 +221,11 @@ class _Attempt:
         self._known: tuple[Finding, ...] = ()
         """Warnings of the checks, and facts in which the nodes differ."""
 
-    @property
-    def plan(self) -> RunPlan:
-        """The plan, with the hosts that the queue left once it did."""
-        return self._recorded.plan
-
     def to_its_end(self) -> Attempt:
         """Run it. Raises ClusterNotReadyError for a first attempt that is refused, unless a restart may help."""
         plan, recorder = self.plan, self._recorded.recorder
         recorder.take_charge()
-        if self._options.turn is None or not self._options.turn.hosts:
-            self._emit(AttemptStarted(plan))
+        self._emit(AttemptStarted(plan))
         try:
             with _refusal_recorded(recorder, lambda: self._released_at is not None):
                 agent = self._recorded.archive.version
@@ -246,7 +236,6 @@ class _Attempt:
             self._emit(AttemptRefused(plan, error))
             refused = error.reasons if isinstance(error, NodesRefusedError) else {}
             return Attempt(plan.cluster.names, _refusal(error), 0.0, refused)
-        plan = self.plan
         ended = finish(plan, ended, recorder, self._emit)
         self._emit(AttemptEnded(plan, ended, ran_s(self._releases, ended)))
         seconds = 0.0 if self._released_at is None else time.monotonic() - self._released_at
@@ -263,19 +252,16 @@ class _Attempt:
             self._recorded.recorder.append(event)
         self._emit(event)
 
-    def _waiting(self, blocked_by: tuple[str, ...]) -> None:
+    def _waiting(self, blocked_by: list[str]) -> None:
         """Record and report what the start waits for in the queue."""
         self._emit_run(event(EventKind.WAITING, f"waiting for {'; '.join(blocked_by)}"))
 
     async def _until_ready(self, fleet: Fleet) -> tuple[Session, float | None]:
         """Bring all nodes to the release; return its instant, if the options choose it. An interrupt may end it."""
         async with ChecksAtStart(self.plan, self._options.checks, self._with_findings) as checks:
-            turn = self._options.turn if self.plan.restart == 0 else None
-            if turn is not None:
+            if self._options.waits and self.plan.restart == 0:
                 await checks.conclude_before_queue()
-                hosts = await free_hosts(turn, self.plan, self._waiting)
-                if turn.hosts:
-                    self._move(hosts, fleet, checks)
+                await wait_until_free(self.plan, self._waiting)
             session = Session(_launch(self._recorded, self._options), fleet, self._emit_run)
             prepared = await session.prepare(installer(self.plan, self._recorded.archive))
             await self._judge(prepared, checks)
@@ -297,15 +283,6 @@ class _Attempt:
             follower.relay.usage_every_s = options.usage_every_s
             follower.add_known(self._known)
             return await follower.follow()
-
-    def _move(self, hosts: Sequence[Host], fleet: Fleet, checks: ChecksAtStart) -> None:
-        """Run on `hosts`, which the queue found free."""
-        planned = planned_run(on_hosts(self.plan, hosts))
-        self._recorded = replace(self._recorded, planned=planned)
-        self._recorded.recorder.move(planned.plan, self._recorded.archive.version, self._recorded.created_at)
-        fleet.serve(planned.plan)
-        checks.move(planned.plan)
-        self._emit(AttemptStarted(planned.plan))
 
     async def _judge(self, prepared: PreparedNodes, checks: ChecksAtStart) -> None:
         """Record the facts of the nodes. Raises ClusterNotReadyError when a run on them would not work."""

@@ -22,7 +22,7 @@ from pylaunch.model.run import EventKind
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.protocol.node_task import CONTAINER_IMAGE, GPU_MODELS
-from pylaunch.runs.events import Emit, event
+from pylaunch.runs.events import Emit, event, notice
 from pylaunch.runs.prepare.session import NodesRefusedError, PreparedNodes
 
 JUDGED = {"python_env.libraries": ("environment digest", "torch", "nccl"), "python_env.python": ("python",)}
@@ -98,10 +98,6 @@ class ChecksAtStart:
         asked = (check for check in self._checks if check.at_start is AtStart.ASKED)
         lasting = [check for check in asked if check.id not in FREED_BY_OTHERS]
         _refuse(result(survey, lasting, suite.judge(survey, lasting), monotonic() - self._begun))
-
-    def move(self, plan: RunPlan) -> None:
-        """Ask the hosts of `plan` from now on."""
-        self._plan, self._wanted, self._asked = plan, wanted_by(plan), None
 
     async def conclude(self, prepared: PreparedNodes) -> tuple[Finding, ...]:
         """Wait for the answers, report the findings and return the warnings.
@@ -249,8 +245,12 @@ def end_leftovers(plan: RunPlan, emit: Emit) -> None:
     found = {name: view.occupancy.stale for name, view in views.items() if view.occupancy.stale}
     if not found:
         return
-    swept, _ = sweep(plan.cluster.only(found), port, found, dry_run=False)
+    swept, silent = sweep(plan.cluster.only(found), port, found, dry_run=False)
+    for name, why in silent.items():
+        emit(notice(f"{name}: its leftovers are not known to have ended: {why.reason}"))
     for name, each in swept.items():
+        for what in each.cleanup["left"]:
+            emit(notice(f"{name}: could not remove {what}"))
         for process in each.cleanup["ended"]:
             emit(event(EventKind.LEFTOVER_ENDED, f"{name}: ended {process}, which no live run owned", name))
     stays = {name: left for name, each in swept.items() if (left := each.cleanup["survives"])}

@@ -5,9 +5,9 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
-from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
+from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.runs import steady_clock
@@ -16,7 +16,6 @@ from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, raise_if_none
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.events import RunEvent, UsageReported
 from pylaunch.runs.follow.run_follower import RunFollower, rank_streams
-from pylaunch.runs.logs import first_of
 from pylaunch.store import runs
 
 LOOK_S = 0.5
@@ -79,7 +78,12 @@ def watch(
 
         follower = RunFollower(record.plan, fleet, show, streams=rank_streams(record.plan))
         follower.relay.usage_every_s, follower.relay.tail = onlooker.usage_every_s, TAIL
-        await first_of(_look(onlooker, fleet, reporting), _until_over(fleet, follower, onlooker, is_settled, failures))
+        looking = asyncio.ensure_future(_look(onlooker, fleet, reporting))
+        try:
+            await _until_over(fleet, follower, onlooker, is_settled, failures)
+        finally:
+            looking.cancel()
+            await asyncio.wait({looking})
 
     try:
         on_fleet(record.plan, record.agent, lambda fleet: fleet.unless_interrupted(work(fleet)), source=source)
@@ -134,13 +138,6 @@ def _is_unknown(error: Failure) -> bool:
     return isinstance(error, RunUnknownError | AgentAbsentError)
 
 
-MOST_RUNS = 64
-"""Runs that are watched at the same time."""
-
-ENDS_S = 5.0
-"""Time to wait for a watcher that was interrupted."""
-
-
 def watch_run(
     record: RunRecord, onlooker_of: Callable[[RunPlan], Onlooker], interrupts: InterruptSource | None = None
 ) -> RunRecord | None:
@@ -182,104 +179,3 @@ def is_settled(record: RunRecord) -> bool:
     if runs.controller(run) is None and runs.controller(base) is None:
         return True
     return record.plan.job.max_restarts == 0 and runs.read(run).outcome is not None
-
-
-class RunOnlooker(Onlooker, Protocol):
-    """An onlooker of one run. Only the thread of its watcher calls it."""
-
-    def lose_all(self) -> None:
-        """Note that no node can be reached."""
-
-
-O = TypeVar("O", bound=RunOnlooker)  # noqa: E741
-
-
-class LiveRuns(Generic[O]):
-    """Watchers of the live runs. `onlooker_of` makes the onlooker of an attempt; it gets the one before of the run."""
-
-    def __init__(self, onlooker_of: Callable[[RunPlan, O | None], O]) -> None:
-        self._onlooker_of = onlooker_of
-        self._since = time.time()
-        self._watchers: dict[str, _RunWatcher[O]] = {}
-        self._ended: set[str] = set()
-        """Recorded attempts whose outcome is known."""
-
-        self._over: set[str] = set()
-        """Attempts that are over, as their nodes report."""
-
-    @property
-    def onlookers(self) -> list[O]:
-        """The onlooker of each live run. Waits for no node."""
-        return [watcher.onlooker for watcher in self._watchers.values() if watcher.onlooker is not None]
-
-    @property
-    def is_watching(self) -> bool:
-        """At least one run was live at the last refresh."""
-        return bool(self._watchers)
-
-    def refresh(self) -> list[RunRecord]:
-        """Read the records that may have changed, and watch the runs that are live.
-
-        Returns the attempts that have ended since this value was made, each once.
-        """
-        for watcher in self._watchers.values():
-            self._over |= watcher.over
-        there = runs.ids()
-        self._ended &= {*there}
-        self._over &= {*there}
-        ends, live = list[RunRecord](), dict[str, RunRecord]()
-        for attempt in there:
-            if attempt in self._ended:
-                continue
-            try:
-                record = runs.read(attempt)
-            except UsageError:
-                continue  # Damaged, or forgotten meanwhile: `ps` reports it.
-            if record.outcome is not None:
-                self._ended.add(attempt)
-                ends += [record] if record.outcome.ended_at >= self._since else []
-            elif attempt not in self._over:
-                live.setdefault(base_of(attempt), record)
-        going = {run: watcher for run, watcher in self._watchers.items() if watcher.is_alive()}
-        for run, record in live.items():
-            if run not in going and len(going) < MOST_RUNS:
-                before = self._watchers.get(run)
-                going[run] = _RunWatcher(record, self._onlooker_of, None if before is None else before.onlooker)
-                going[run].start()
-        self._watchers = going
-        return ends
-
-    def close(self) -> None:
-        """End all watchers."""
-        for watcher in self._watchers.values():
-            watcher.interrupter.interrupt("interrupted")
-        until = time.monotonic() + ENDS_S
-        for watcher in self._watchers.values():
-            watcher.join(max(0.0, until - time.monotonic()))
-
-
-class _RunWatcher(threading.Thread, Generic[O]):
-    """Watches one run and the attempts after it."""
-
-    def __init__(self, record: RunRecord, onlooker_of: Callable[[RunPlan, O | None], O], before: O | None) -> None:
-        super().__init__(name=f"watch {record.plan.run}", daemon=True)
-        self._record = record
-        self._new = onlooker_of
-        self.onlooker = before
-        self.interrupter = Interrupter()
-        self.over: frozenset[str] = frozenset()
-        """Attempt that is over, as its nodes report."""
-
-    def run(self) -> None:
-        """Watch until the run is over, or no node can be reached; then `LiveRuns.refresh` begins again."""
-        try:
-            last = watch_run(self._record, self._onlooker_of, self.interrupter)
-        except PylaunchError:
-            if self.onlooker is not None:
-                self.onlooker.lose_all()
-        else:
-            self.over = frozenset() if last is None else frozenset([last.plan.run])
-
-    def _onlooker_of(self, plan: RunPlan) -> O:
-        self.onlooker = self._new(plan, self.onlooker)
-        return self.onlooker

@@ -133,12 +133,6 @@ class Recorder:
             os.close(self._charge)
             self._charge = None
 
-    def move(self, plan: RunPlan, agent: str, now: float) -> None:
-        """Replace the plan by one on other hosts, before any is contacted. Raises UsageError where it cannot."""
-        head = _Head(now, agent, without_secrets(plan), started_by=user_and_host())
-        with _refused_if_unwritten(self._paths.directory):
-            write_whole(self._paths.plan, msgspec.json.encode(head))
-
     def keep_essentials(self, essentials: Mapping[str, Mapping[str, str]]) -> None:
         """Write what the nodes reported of facts that must be equal: host → fact → value."""
         with self._errors_reported():

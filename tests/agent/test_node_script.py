@@ -16,7 +16,6 @@ from pylaunch.runs.connect.agent_link import (
     AGENT_ABSENT,
     AGENTS_DAMAGED,
     ENTER,
-    INTERPRETER_ABSENT,
     PYTHON_ABSENT,
     ROOT_UNTRUSTED,
     RUNS,
@@ -99,13 +98,6 @@ def test_the_newest_agent_that_is_whole_reports_the_runs(root: Path) -> None:
     assert run(RUNS, root).stdout == "[]\n"
     (root / "agents" / f"{VERSION}.pyz").unlink()
     assert run(RUNS, root).returncode == AGENTS_DAMAGED
-
-
-def test_a_missing_interpreter_of_the_ranks_is_reported_before_the_agent_is_looked_for(root: Path) -> None:
-    shutil.rmtree(root / "agents")
-    assert run(ENTER, root, VERSION, "open", "r1", "/no/python").returncode == INTERPRETER_ABSENT
-    for there in (sys.executable, ""):
-        assert run(ENTER, root, VERSION, "open", "r1", there).returncode == AGENT_ABSENT
 
 
 def test_a_missing_agent_is_reported_as_absent(root: Path, tmp_path: Path) -> None:

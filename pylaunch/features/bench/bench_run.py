@@ -1,8 +1,10 @@
 """One run of ranks for `pylaunch bench`: an ordinary start whose ranks print measurements."""
 
+import contextlib
 import json
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,7 +34,7 @@ from pylaunch.model.job import TREE, Framework, JobSpec, Sync
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.runs.connect.interruptible import InterruptSource, TimeLimit
+from pylaunch.runs.connect.interruptible import InterruptSource
 from pylaunch.runs.events import LinesWritten, RunBegun, StartEvent
 from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
@@ -51,6 +53,35 @@ SIZES_OF_NCCL = (*SIZES, 256 << 20, 1 << 30)
 """Below 512 MiB, a fabric with NVLink and InfiniBand does not reach its bandwidth."""
 
 PAIR_SIZE, PAIR_SIZE_OF_NCCL = 8 << 20, 256 << 20
+
+
+@dataclass
+class TimeLimit:
+    """Interrupts of the caller, and one after `seconds`."""
+
+    seconds: float
+    what: str
+    """Name of the run in the reason of its interrupt."""
+
+    source: InterruptSource
+    is_over: bool = False
+
+    @contextlib.contextmanager
+    def interrupts(self, receiver: Callable[[str], object], last_s: float) -> Iterator[None]:
+        """Deliver the interrupts to `receiver` during the block."""
+
+        def end() -> None:
+            self.is_over = True
+            receiver(f"{self.what} did not end within {self.seconds:g} s")
+
+        timer = threading.Timer(self.seconds, end)
+        timer.daemon = True
+        with self.source(receiver, last_s):
+            timer.start()
+            try:
+                yield
+            finally:
+                timer.cancel()
 
 
 @dataclass(frozen=True)

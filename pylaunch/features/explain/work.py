@@ -123,7 +123,7 @@ def explain_run(
     query = LogQuery(record.plan.nodes, streams, tail=TAIL_LINES)
     source = Interrupter() if interrupts is None else interrupts
     try:
-        read_logs(record, collector.take, query, source)
+        read_logs(record, query, collector.take, source)
     except ClusterNotReadyError as error:
         notes.append(f"no node sent its logs: {error.message}; the record is used alone")
     scans = list(collector.scans(search))

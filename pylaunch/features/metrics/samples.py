@@ -4,13 +4,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 
+from pylaunch.features.metrics.live_runs import LiveRuns
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.runs import steady_clock
 from pylaunch.runs.events import LinesWritten, RunEvent, UsageReported
-from pylaunch.runs.watch import LiveRuns
 from pylaunch.terminal.views.board import Board
 from pylaunch.verdict.causes.cause_kinds import KINDS
 

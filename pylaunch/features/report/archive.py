@@ -154,7 +154,7 @@ def _read(record: RunRecord, query: LogQuery, on_output: Callable[[LinesWritten]
     timer = threading.Timer(DEADLINE_S, end)
     timer.start()
     try:
-        read_logs(record, take, query, interrupter)
+        read_logs(record, query, take, interrupter)
     except ClusterNotReadyError as error:
         missing += error.evidence
     except KeyboardInterrupt:

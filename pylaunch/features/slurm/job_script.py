@@ -11,7 +11,7 @@ import textwrap
 from pylaunch import __version__
 from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv, quoted
-from pylaunch.runs.connect.agent_link import START_JOB_DAEMON, root_words
+from pylaunch.runs.connect.agent_link import AGENT_ABSENT, TRUST, root_words
 from pylaunch.runs.prepare.install import AgentArchive
 from pylaunch.transport.slurm import connector
 
@@ -41,6 +41,21 @@ base64 -d << 'ARCHIVE' | {step} {words} "$job"
 {archive}
 ARCHIVE
 """
+
+START_JOB_DAEMON = f"""\
+{TRUST}
+agent=$root/agents/$5.pyz
+if trusted && whole "$agent" "$5"; then
+  cat > /dev/null
+else
+  copy=$(mktemp) && cat > "$copy" && "$4" -I -S "$copy" node --root "$root"
+  rm -f -- "$copy"
+  trusted && whole "$agent" "$5" || exit {AGENT_ABSENT}
+fi
+exec "$4" -I -S "$agent" job --root "$root" --idle "$6" --job "$7" < /dev/null
+"""
+"""Words: as for ENTER, with idle seconds and Slurm job instead of verb and run. stdin is the archive, for a node that
+lacks it."""
 
 
 def job_script(archive: AgentArchive) -> str:

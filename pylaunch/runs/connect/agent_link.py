@@ -29,7 +29,6 @@ ROOT_UNTRUSTED = 95
 AGENT_ABSENT = 96
 PYTHON_ABSENT = 97
 AGENTS_DAMAGED = 98
-INTERPRETER_ABSENT = 94
 
 _OPEN_ENDINGS = ("{", "(", "do", "then", "else", "in", "|", "&&", "||", ";")
 """Ends of lines after which a shell accepts no semicolon."""
@@ -45,7 +44,7 @@ def _one_line(script: str) -> str:
     return " ".join(ended).removesuffix(";")
 
 
-_TRUST = f"""\
+TRUST = f"""\
 command -v sha256sum > /dev/null || PATH=/usr/bin:/bin${{PATH:+:$PATH}}
 root=$1$2
 [ "$3" = user ] && root=$1$(id -u)$2
@@ -75,8 +74,7 @@ while [ $left -gt 0 ] && [ ! -f "$root/agents/$5.pyz" ]; do sleep 0.05; left=$((
 """The daemon of a Slurm job installs the agent, and is being started at the same time."""
 
 ENTER = _one_line(f"""\
-{_TRUST}
-[ -z "$8" ] || [ -e "$8" ] || [ -L "$8" ] || exit {INTERPRETER_ABSENT}
+{TRUST}
 {_AWAIT_INSTALLATION}
 {_ROOT}
 agent=$root/agents/$5.pyz
@@ -86,14 +84,13 @@ until whole "$agent" "$5"; do
 done
 exec "$4" -I -S "$agent" "$6" --root "$root" --run "$7"
 """)
-"""Words: the node root before and after the user id, "user" where that stands in it, Python, version, verb, run, and
-the interpreter of the ranks, if it must be there before anything is installed.
+"""Words: the node root before and after the user id, "user" where that stands in it, Python, version, verb and run.
 
 An archive that is damaged counts as absent: it is installed again.
 """
 
 RUNS = _one_line(f"""\
-{_TRUST}
+{TRUST}
 {_ROOT}
 ls -t -- "$root/agents" 2>/dev/null | {{
   end={AGENT_ABSENT}
@@ -107,23 +104,7 @@ ls -t -- "$root/agents" 2>/dev/null | {{
   exit $end
 }}
 """)
-"""The same words without the last four: the newest agent that is whole reports its runs."""
-
-
-START_JOB_DAEMON = f"""\
-{_TRUST}
-agent=$root/agents/$5.pyz
-if trusted && whole "$agent" "$5"; then
-  cat > /dev/null
-else
-  copy=$(mktemp) && cat > "$copy" && "$4" -I -S "$copy" node --root "$root"
-  rm -f -- "$copy"
-  trusted && whole "$agent" "$5" || exit {AGENT_ABSENT}
-fi
-exec "$4" -I -S "$agent" job --root "$root" --idle "$6" --job "$7" < /dev/null
-"""
-"""Words: as for ENTER, with idle seconds and Slurm job instead of verb and run. stdin is the archive, for a node that
-lacks it."""
+"""The same words without the last three: the newest agent that is whole reports its runs."""
 
 
 def root_words(host: Host) -> Argv:
@@ -173,12 +154,6 @@ class NoAgentError(LinkError):
     host_answers = True
 
 
-class InterpreterAbsentError(LinkError):
-    """The host answers, and does not have the interpreter of the ranks."""
-
-    host_answers = True
-
-
 class AgentFailedError(LinkError):
     """The host answers, and reports why no agent of the run does."""
 
@@ -193,12 +168,12 @@ class RunUnknownError(AgentFailedError):
     """The host does not know this run."""
 
 
-def enter(host: Host, agent: str, verb: str, run: str, interpreter: str = "") -> Argv:
+def enter(host: Host, agent: str, verb: str, run: str) -> Argv:
     """Return the command that reaches the agent of version `agent` (the hash of its archive) on `host`.
 
-    `{user}` in the node root becomes the user id there. The host first looks for `interpreter`.
+    `{user}` in the node root becomes the user id there.
     """
-    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent, verb, run, interpreter)
+    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent, verb, run)
 
 
 class AgentLink:
@@ -269,9 +244,6 @@ class Call:
     shared: bool = True
     """Use the SSH connection that is open, if there is one. It may be dead."""
 
-    interpreter: str = ""
-    """Path without which the host cannot run the ranks."""
-
 
 async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call) -> AgentLink:
     """Connect to the agent of a run on `host`.
@@ -293,12 +265,12 @@ async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call)
 
 async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
     host = connector.host
-    child = await spawn(connector.argv(enter(host, agent, call.verb, call.run, call.interpreter), shared=call.shared))
+    child = await spawn(connector.argv(enter(host, agent, call.verb, call.run), shared=call.shared))
     try:
         async with patience(call.within_s):
             line = await child.readline()
             if not line:
-                raise await _explain(connector, child, call.interpreter)
+                raise await _explain(connector, child)
             hello = _decoded(host, line)
             if isinstance(hello, protocol.Failed):
                 raise _refused(hello, call)
@@ -347,10 +319,8 @@ async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
     return measure(exchanges)
 
 
-async def _explain(connector: Connector, child: Child, interpreter: str = "") -> Exception:
+async def _explain(connector: Connector, child: Child) -> Exception:
     ended = await child.leave(LEAVES_S)
-    if interpreter and ended.returncode == INTERPRETER_ABSENT:
-        return InterpreterAbsentError(f"{interpreter} does not exist")
     if ended.returncode == AGENT_ABSENT:
         return AgentAbsentError(connector.host)
     return why_ended(connector.host, ended, await why_not_reached(connector, ended))

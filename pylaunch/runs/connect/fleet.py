@@ -249,26 +249,16 @@ class Fleet:
         self._opened_at = 0.0
         """Time at which this process began to prepare the nodes, if it does."""
 
-    def serve(self, plan: RunPlan) -> None:
-        """Connect to the nodes of `plan`, of the same run, and to no others: nothing is connected yet."""
-        self._cluster, self._scopes = plan.cluster, {node.host.name: Scope(plan, node) for node in plan.nodes}
-
     async def connect(
-        self, names: Iterable[str], verb: str, *, shared: bool = True, interpreters: Mapping[str, str] | None = None
+        self, names: Iterable[str], verb: str, *, shared: bool = True
     ) -> dict[str, LinkError | AgentAbsentError]:
-        """Open links to `names` at the same time; return the errors of those that failed, by host.
-
-        A host without its path in `interpreters` is one that failed.
-        """
-        wanted, paths = tuple(names), interpreters or {}
+        """Open links to `names` at the same time; return the errors of those that failed, by host."""
+        wanted = tuple(names)
         if verb == "open" and not self._opened_at:
             self._opened_at = steady_clock.now()
         allow_hosts(len(self._cluster.hosts))
         answers = await asyncio.gather(
-            *(
-                self._open(name, Call(verb, self._run, shared=shared, interpreter=paths.get(name, "")))
-                for name in wanted
-            ),
+            *(self._open(name, Call(verb, self._run, shared=shared)) for name in wanted),
             return_exceptions=True,
         )
         failures: dict[str, LinkError | AgentAbsentError] = {}

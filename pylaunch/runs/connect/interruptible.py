@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
-from pylaunch.base.dataclass import dataclass
 from pylaunch.model.plan import RunPlan
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.fleet import Fleet
@@ -85,32 +84,3 @@ async def with_fleet(plan: RunPlan, agent: str, work: Callable[[Fleet], Coroutin
             return await work(fleet)
         finally:
             await fleet.close()
-
-
-@dataclass
-class TimeLimit:
-    """Interrupts of the caller, and one after `seconds`."""
-
-    seconds: float
-    what: str
-    """Name of the run in the reason of its interrupt."""
-
-    source: InterruptSource
-    is_over: bool = False
-
-    @contextlib.contextmanager
-    def interrupts(self, receiver: Callable[[str], object], last_s: float) -> Iterator[None]:
-        """Deliver the interrupts to `receiver` during the block."""
-
-        def end() -> None:
-            self.is_over = True
-            receiver(f"{self.what} did not end within {self.seconds:g} s")
-
-        timer = threading.Timer(self.seconds, end)
-        timer.daemon = True
-        with self.source(receiver, last_s):
-            timer.start()
-            try:
-                yield
-            finally:
-                timer.cancel()

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.model.diagnosis.majority import median
 
 SETTLE_S = 5.0
 """Time to wait for other answers after the first refusal."""
@@ -64,23 +63,3 @@ class Barrier:
     def silent(self) -> tuple[str, ...]:
         """Hosts that have not answered yet. They are late only at the deadline of the start."""
         return tuple(sorted(self.expected - self.prepared - self.refused.keys()))
-
-
-FACTOR = 3.0
-"""A slow node takes at least this many times the median."""
-
-AT_LEAST_S = 0.5
-"""A slow node takes at least this much longer than the median; smaller differences are noise."""
-
-
-def slow_nodes(seconds: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
-    """Return the slow nodes in `seconds` (host → phase → duration), in words."""
-    phases = dict.fromkeys(phase for times in seconds.values() for phase in times)
-    found = []
-    for phase in phases:
-        took = {host: times[phase] for host, times in seconds.items() if phase in times}
-        usual = median(took.values())
-        limit = max(FACTOR * usual, usual + AT_LEAST_S)
-        slow = [(host, each) for host, each in took.items() if each > limit]
-        found += [f"{host} took {each:.1f} s to {phase}; the median is {usual:.1f} s" for host, each in slow]
-    return tuple(found)

@@ -25,10 +25,10 @@ from pylaunch.protocol.messages import PAUSE_S
 from pylaunch.protocol.node_task import ContainerTask, Need, NodeTask, RankTask
 from pylaunch.render import hostfile
 from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.agent_link import AgentAbsentError, InterpreterAbsentError, LinkError
+from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted, Question
 from pylaunch.runs.events import Emitter, Start, notice
-from pylaunch.runs.prepare.barrier import Barrier, Decision, slow_nodes
+from pylaunch.runs.prepare.barrier import Barrier, Decision
 from pylaunch.runs.prepare.install import AgentArchive, Install
 from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.runs.sync.tree import Tree
@@ -128,16 +128,10 @@ class Session:
         self._taken, self._begun, self._confirming = 0, 0.0, 0.0
         self._phases: dict[str, float] = {}
         self._ports: dict[str, int] = {}
-        self._node_seconds: dict[str, Mapping[str, float]] = {}
         self._shipped: frozenset[str] = frozenset()
         self._ship_s = 0.0
         self._port = plan.job.rendezvous_port
         """Rendezvous port; None until the first node has chosen it."""
-
-        """Hosts with another live run on the same processors."""
-
-        self._lacks_interpreter = False
-        """Some hosts lack the interpreter of their ranks: nothing is installed or shipped."""
 
         self._essentials: dict[str, Mapping[str, str]] = {}
         self._libraries: dict[str, Mapping[str, str]] = {}
@@ -151,8 +145,6 @@ class Session:
         """
         begun, self._begun = time.monotonic(), steady_clock.now()
         await self._connect(install)
-        if self._lacks_interpreter:
-            raise self._not_ready()
         connected = shipped = time.monotonic()
         self._phases = {"connect": connected - begun}
         if self._launch.tree is not None and self._fleet.links:
@@ -197,21 +189,13 @@ class Session:
         start = await self._release(instant)
         phases = {**self._phases, "release": time.monotonic() - self._confirming}
         self._report(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
-        for slow in slow_nodes(self._node_seconds):
-            self._emit(notice(f"note: {slow}"))
         clocks = sorted((link.clock.uncertainty for link in self._fleet.links.values()), reverse=True)
         return Start(phases, start, sum(clocks[:2]), instant, self._begun)
 
     async def _connect(self, install: Install) -> None:
         self._emit(notice(f"connecting to {fold(self._tasks)}"))
-        interpreters = {name: _interpreter(task) for name, task in self._tasks.items()}
-        failures = await self._fleet.connect(tuple(self._tasks), "open", interpreters=interpreters)
-        self._lacks_interpreter = any(isinstance(error, InterpreterAbsentError) for error in failures.values())
-        absent = (
-            []
-            if self._lacks_interpreter
-            else [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
-        )
+        failures = await self._fleet.connect(tuple(self._tasks), "open")
+        absent = [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
         if absent:
             self._emit(notice(f"installing the agent on {fold(absent)}"))
             began, unwanted = time.monotonic(), threading.Event()
@@ -227,13 +211,8 @@ class Session:
                 if name in refused or name in self._fleet.links:
                     failures.pop(name)
         for name, error in failures.items():
-            if isinstance(error, InterpreterAbsentError):
-                hints = (need.hint for need in self._tasks[name].needs if need.path == interpreters[name])
-                self._refuse(name, error.reason, next(hints, None))
-            elif isinstance(error, LinkError):
+            if isinstance(error, LinkError):
                 self._refuse(name, error.reason, error.hint)
-            elif self._lacks_interpreter:
-                continue  # Nothing is installed for a run that cannot start.
             else:
                 self._refuse(name, "the agent was installed, but no archive there has its content (sha256sum)", None)
 
@@ -291,12 +270,12 @@ class Session:
                 self._libraries[host] = message.libraries
                 self._ports[host] = message.port
                 self._port = message.rendezvous_port if message.rendezvous_port is not None else self._port
-                self._node_seconds[host] = {
+                seconds = {
                     "connect": self._fleet.links[host].seconds,
                     **({"ship": self._ship_s} if host in self._shipped else {}),
                     "prepare": message.seconds,
                 }
-                self._report(EventKind.PREPARED, host, "; ".join(message.removed), self._node_seconds[host])
+                self._report(EventKind.PREPARED, host, "; ".join(message.removed), seconds)
                 return barrier.with_prepared(host)
             case protocol.Refused():
                 for reason in message.reasons:
@@ -381,12 +360,6 @@ def lead_s(answered_s: float, nodes: int) -> float:
     """Return the lead of the common instant: twice the seconds in which all nodes answered the last question, within
     limits, and the time to send the release to all."""
     return min(max(LEAST_LEAD_S, 2 * answered_s), MOST_LEAD_S) + SENT_S * nodes
-
-
-def _interpreter(task: protocol.NodeTask) -> str:
-    """Return the interpreter that the node itself must have for the ranks; "" for none, or one of a container."""
-    is_needed = task.container is None and any(need.path == task.python for need in task.needs)
-    return task.python if is_needed and task.python.startswith("/") else ""
 
 
 def _end(last: object) -> str:

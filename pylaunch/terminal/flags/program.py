@@ -87,7 +87,7 @@ def start_options(flags: StartFlags, job: JobSpec, secrets: Secrets, tree: Tree 
         checks=at_start_checks(skip=job.skipped_checks),
         secrets=secrets,
         tree=tree,
-        turn=flags.turn(),
+        waits=flags.queue,
         ends_leftovers=flags.clean,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pylaunch.base.dataclass import dataclass, fields, replace
 from pylaunch.errors import UsageError
@@ -14,9 +14,6 @@ from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import options
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.options import Group, InJobFile, Option, seconds, whole
-
-if TYPE_CHECKING:
-    from pylaunch.runs.prepare.queue import Turn
 
 AUTO, OFF = "auto", "off"
 PLANS = ("start", "check", "render")
@@ -236,14 +233,6 @@ class StartFlags:
 
     ends_with_controller: bool = False
     """No option: parts of a job end with the controller that started them."""
-
-    def turn(self) -> "Turn | None":
-        """Return the hosts for which the start waits; None without --queue."""
-        if not self.queue:
-            return None
-        from pylaunch.runs.prepare.queue import Turn  # noqa: PLC0415 -- modules that parsing the flags does not need
-
-        return Turn()
 
     def job(
         self, words: Argv, framework: Framework, env: Environment, tree: Tree | None, *, is_unread: bool

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 import time
 import urllib.request
 
@@ -11,8 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
+from pylaunch.features.metrics import live_runs
 from pylaunch.features.metrics.command import command
 from pylaunch.features.metrics.exposition import RunCollector, served
+from pylaunch.features.metrics.live_runs import LiveRuns, RunOnlooker
 from pylaunch.features.metrics.samples import LiveSamples, Sample, class_of_end, ends_of_no_attempt, sample_of
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.cause import FailureCause
@@ -139,3 +142,17 @@ def test_without_the_package_the_command_that_installs_it_is_named() -> None:
     with pytest.raises(UsageError, match="needs the package prometheus-client") as error:
         command.callback(listen="127.0.0.1:0", every=1.0)  # type: ignore[misc]
     assert "-m pip install 'prometheus-client>=" in str(error.value.hint)
+
+
+def test_no_more_runs_are_watched_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(live_runs, "MOST_RUNS", 2)
+    monkeypatch.setattr(live_runs, "watch_run", lambda *_: over.wait(60) and None)
+    live = LiveRuns[RunOnlooker](lambda plan, before: pytest.fail("no onlooker is needed"))
+    for run in ("aaaa0000", "bbbb0000", "cccc0000"):
+        runs.begin(replace(PLAN, run=run), "agent", NOW)
+        live.refresh()
+    assert len(live._watchers) == 2
+    over.set()
+    live.close()
+    assert live.is_watching

@@ -101,4 +101,9 @@ def test_what_a_dead_run_left_does_not_survive_a_signal_that_it_never_got(
     monkeypatch.setattr(start_checks, "look", lambda cluster, port: ({"n1": before.after}, {}))
     monkeypatch.setattr(start_checks, "sweep", lambda cluster, port, targets, dry_run: ({"n1": found}, {}))
     plan = plan_run(CLUSTER.only(["n1"]), JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01")
-    start_checks.end_leftovers(plan, lambda event: None)
+    emitted: list[str] = []
+    start_checks.end_leftovers(plan, lambda event: emitted.append(getattr(event, "text", "")))
+    assert emitted == ["n1: could not remove container pylaunch-12ab of run 7f3a (docker): no daemon"]
+    monkeypatch.setattr(start_checks, "sweep", lambda *_, dry_run: ({}, {"n1": SILENT["n5"]}))
+    start_checks.end_leftovers(plan, lambda event: emitted.append(getattr(event, "text", "")))
+    assert emitted[1:] == ["n1: its leftovers are not known to have ended: no key"]

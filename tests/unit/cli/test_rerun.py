@@ -28,5 +28,5 @@ def test_rerun_has_the_checks_of_the_job_and_options_of_its_own(monkeypatch: pyt
     ((options, shown),) = started
     assert options.checks
     assert not {check.id for check in options.checks if check.id.startswith("storage")}
-    assert options.turn is not None
+    assert options.waits
     assert (len(shown.observers), shown.detach) == (1, False)

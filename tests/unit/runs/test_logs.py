@@ -19,7 +19,7 @@ from pylaunch.runs.connect.agent_link import AgentLink
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import InterruptSource
 from pylaunch.runs.events import LinesWritten
-from pylaunch.runs.logs import Collector, LogQuery, first_of, read_each, relay, report_silence
+from pylaunch.runs.logs import Collector, LogQuery, read_each, relay
 from pylaunch.transport.connector import LocalConnector
 from pylaunch.transport.process import Child
 from tests.unit.runs.follow.test_run_follower import Listener
@@ -89,8 +89,7 @@ def test_the_logs_of_a_node_that_falls_silent_are_not_awaited_for_ever() -> None
             link.is_awaited = True
             fleet.links[host.name] = link
         arrive(fleet, ("n1", protocol.CaughtUp()))
-        reading = relay(fleet, listener, LogQuery(RECORD.plan.nodes, []))
-        await asyncio.wait_for(first_of(reading, report_silence(fleet, look_s=0.01, looks=3)), 60)
+        await asyncio.wait_for(relay(fleet, listener, LogQuery(RECORD.plan.nodes, []), silent_s=0.03), 60)
 
     asyncio.run(read())
-    assert listener.phases == ["n2: silent for 0.03 s; its logs may continue"]
+    assert listener.phases == ["n2: silent for 0.03 s; the logs may continue"]

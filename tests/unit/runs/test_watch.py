@@ -2,14 +2,12 @@
 
 import asyncio
 import math
-import threading
 from collections.abc import Iterable
 from typing import ClassVar, cast
 
 import pytest
 
 from pylaunch import protocol
-from pylaunch.base.dataclass import replace
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -21,8 +19,6 @@ from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Reconnected
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.events import RunEvent
 from pylaunch.runs.follow.run_follower import RunFollower
-from pylaunch.runs.watch import LiveRuns, RunOnlooker
-from pylaunch.store import runs
 from pylaunch.transport.connector import LocalConnector
 from pylaunch.transport.process import Child
 from tests.unit.runs.follow.test_run_follower import Listener
@@ -154,20 +150,3 @@ def test_a_glimpse_waits_for_no_host_that_is_not_asked(monkeypatch: pytest.Monke
     watch.glimpse(record, ["n2"], Glimpse(), interrupter)
     kinds = [event.kind for event in Glimpse.seen if isinstance(event, Event)]
     assert kinds == [EventKind.ATTACHED, EventKind.RANK_STARTED]
-
-
-NOW = 1_780_000_000.0
-
-
-def test_no_more_runs_are_watched_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    over = threading.Event()
-    monkeypatch.setattr(watch, "MOST_RUNS", 2)
-    monkeypatch.setattr(watch, "watch_run", lambda *_: over.wait(60) and None)
-    live = LiveRuns[RunOnlooker](lambda plan, before: pytest.fail("no onlooker is needed"))
-    for run in ("aaaa0000", "bbbb0000", "cccc0000"):
-        runs.begin(replace(PLAN, run=run), "agent", NOW)
-        live.refresh()
-    assert len(live._watchers) == 2
-    over.set()
-    live.close()
-    assert live.is_watching

@@ -42,15 +42,6 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert record.agent == "0123456789abcdef"
 
 
-def test_a_plan_that_moves_to_other_hosts_is_refused_where_it_cannot_be_recorded() -> None:
-    """A record with the hosts of before would send `stop` and `status` to nodes that do not have the run."""
-    recorder = recorded("7f3a9c01")
-    run_paths("7f3a9c01").plan.unlink()
-    run_paths("7f3a9c01").plan.mkdir()
-    with pytest.raises(UsageError, match="the record of the run cannot be written"):
-        recorder.move(plan("7f3a9c01"), "0123456789abcdef", 100.0)
-
-
 def test_a_damaged_record_is_named_with_the_way_out() -> None:
     recorded("7f3a9c01")
     run_paths("7f3a9c01").plan.write_bytes(b"{")

@@ -76,8 +76,7 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
                 plan.show(planned, plan.inventory_line(inventory) if source.is_inventory else None)
             return ExitCode.DONE
         running = imported("pylaunch.cli.running")  # 100 ms that a plan which is only printed does not need.
-        wanted = asked.options()
-        if wanted.turn is not None and source.is_inventory:
-            wanted = replace(wanted, turn=wanted.turn.among(nodes.cluster, planned.plan))
-        code: int = running.run_planned(planned, wanted, running.Presentation(flags.detach, as_json, of_run, nodes.end))
+        code: int = running.run_planned(
+            planned, asked.options(), running.Presentation(flags.detach, as_json, of_run, nodes.end)
+        )
         return code

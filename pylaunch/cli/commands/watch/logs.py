@@ -14,7 +14,7 @@ from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.model.text.quantity import shown_size
 from pylaunch.runs.connect.interruptible import InterruptSource, signals
-from pylaunch.runs.logs import LogQuery, collect_logs, follow_logs, read_each
+from pylaunch.runs.logs import LogQuery, collect_logs, read_each, read_logs
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags.resolve_run import chosen, find_each_newest, name_in_job
 from pylaunch.terminal.views.live import Live
@@ -100,7 +100,7 @@ def _read(record: RunRecord, flags: LogFlags, label: str, interrupts: InterruptS
     nodes, streams = chosen(record.plan, flags.rank, flags.node, launcher=flags.launcher)
     query = LogQuery(nodes, streams, flags.follow, flags.tail)
     live = Live(record.plan, label=label and label.format(name_in_job(record)))
-    follow_logs(record, query, live.show, interrupts)
+    read_logs(record, query, live.show, interrupts)
 
 
 def _refuse_beside_save_logs(flags: LogFlags) -> None:

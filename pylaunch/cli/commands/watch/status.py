@@ -12,7 +12,6 @@ from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.model.text.quantity import counted
-from pylaunch.runs.prepare.barrier import slow_nodes
 from pylaunch.runs.status import RunReport, node_start_seconds, previous_attempt, report, start_seconds
 from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
@@ -101,10 +100,7 @@ def _show_run(known: RunReport) -> None:
 
 def _show_start(record: RunRecord) -> None:
     """Print the duration of each phase of the start."""
-    nodes = node_start_seconds(record)
     if seconds := start_seconds(record):
         console.data("  start: " + ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items()))
-    for host, times in nodes.items():
+    for host, times in node_start_seconds(record).items():
         console.data(f"    {host}: " + ", ".join(f"{name} {value:.3f} s" for name, value in times.items()))
-    for slow in slow_nodes(nodes):
-        console.data(f"  slow: {slow}")

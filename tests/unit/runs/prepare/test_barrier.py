@@ -1,4 +1,4 @@
-from pylaunch.runs.prepare.barrier import SETTLE_S, Barrier, Decision, slow_nodes
+from pylaunch.runs.prepare.barrier import SETTLE_S, Barrier, Decision
 
 THREE = Barrier(frozenset({"n1", "n2", "n3"}), deadline=60.0)
 
@@ -50,22 +50,3 @@ def test_time_in_which_nobody_listened_does_not_count() -> None:
 def test_a_node_that_fails_after_it_was_ready_is_not_ready() -> None:
     barrier = THREE.with_prepared("n1").with_prepared("n2").with_refused("n1", ("gone",), now=1).with_prepared("n3")
     assert barrier.decide(now=1) is Decision.ABORT
-
-
-def times(*seconds: float) -> dict[str, dict[str, float]]:
-    return {f"n{number + 1}": {"connect": each} for number, each in enumerate(seconds)}
-
-
-def test_a_node_slower_than_its_peers_is_reported_with_the_usual_duration() -> None:
-    (slow,) = slow_nodes(times(0.2, 0.3, 4.1, 0.25))
-    assert slow == "n3 took 4.1 s to connect; the median is 0.3 s"
-
-
-def test_short_delays_slow_peers_and_two_nodes_show_no_slowness() -> None:
-    for seconds in ((0.01, 0.01, 0.4), (8.0, 9.0, 10.0, 14.0), (0.1, 9.0)):
-        assert slow_nodes(times(*seconds)) == ()
-
-
-def test_each_phase_is_judged_on_its_own() -> None:
-    seconds = {host: {"connect": 5.0, "prepare": each} for host, each in (("n1", 0.1), ("n2", 0.1), ("n3", 3.0))}
-    assert [slow.partition(";")[0] for slow in slow_nodes(seconds)] == ["n3 took 3.0 s to prepare"]
