@@ -35,7 +35,6 @@ FEATURES = (
     "fetch",
     "init",
     "job",
-    "metrics",
     "notify",
     "provision",
     "push",
