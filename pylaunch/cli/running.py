@@ -19,7 +19,7 @@ from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.document import current
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.views import findings, run_data
-from pylaunch.terminal.views.live import USAGE_S, RunView, has_board
+from pylaunch.terminal.views.live import PROGRESS_S, RunView, has_board
 from pylaunch.transport.background import Background, fork_to_background
 
 
@@ -98,7 +98,7 @@ def _show_document(planned: PlannedRun, view: RunView) -> None:
 
 
 def _followed(planned: PlannedRun, options: StartOptions, shown: Presentation, view: RunView) -> int:
-    options = replace(options, usage_every_s=USAGE_S if has_board() else 0.0)
+    options = replace(options, progress_every_s=PROGRESS_S if has_board() else 0.0)
 
     def show(event: StartEvent) -> None:
         view.show(event)

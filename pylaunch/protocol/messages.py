@@ -43,7 +43,7 @@ from pylaunch.protocol.examination import (
 from pylaunch.protocol.fields import T, WireError, excerpt
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, OutOfMemory, RankEnd, RankState, StuckConnection
 from pylaunch.protocol.node_task import ContainerTask, MountTask, Need, NodeTask, RankTask
-from pylaunch.protocol.usage_report import (
+from pylaunch.protocol.progress import (
     Activity,
     CaughtUp,
     FirstLine,
@@ -52,8 +52,6 @@ from pylaunch.protocol.usage_report import (
     RankStarted,
     Released,
     Skipped,
-    StepMark,
-    Usage,
 )
 
 PROTOCOL = 1
@@ -135,9 +133,6 @@ class Follow:
 
     lag: int | None = None
     """Skip to the newest output when the reader is more than this many bytes behind; None never skips."""
-
-    usage_s: float = 0.0
-    """Interval of `Usage` in seconds; 0 is never."""
 
     activity_s: float = 0.0
     """Interval of `Activity` in seconds; 0 is never."""
@@ -273,13 +268,13 @@ AGENT_STOPPED = "agent-stopped"
 
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Stop)
 FROM_AGENT = (
-    Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, FirstLine, Output, Skipped, Usage,
+    Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, FirstLine, Output, Skipped,
     Activity, CaughtUp, RankEnd, Stopping, HostEvidence,
     RankView, Examined, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
     NodeTask, RankTask, Need, ContainerTask, MountTask,
-    OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelEvent, StuckConnection,
+    OutOfMemory, RankState, Reason, RankSigns, KernelEvent, StuckConnection,
     Frame, ThreadStack, ProcessGroup, Collective, ChildProcess,
 )}  # fmt: skip
 _LONGEST = {

@@ -37,7 +37,7 @@ async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> 
 class AttachOptions:
     """How a run is followed."""
 
-    usage_every_s: float = 0.0
+    progress_every_s: float = 0.0
     relays_output: bool = True
     stops_on_interrupt: bool = True
     """False: an interrupt raises KeyboardInterrupt and leaves the run alone."""
@@ -70,7 +70,7 @@ def attach(
             follower = RunFollower(
                 record.plan, fleet, emit_run, streams=streams, on_caught_up=lambda: emit(LogsCaughtUp())
             )
-            follower.relay.usage_every_s = options.usage_every_s
+            follower.relay.progress_every_s = options.progress_every_s
             follower.leads = leads
             follower.stops_on_interrupt = options.stops_on_interrupt
             raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))

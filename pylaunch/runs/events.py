@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch import protocol
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.outcome import Outcome
@@ -33,16 +33,16 @@ class LinesWritten:
 
 
 @dataclass(frozen=True)
-class UsageReported:
-    """Load of one node, and the steps of its ranks."""
+class ProgressReported:
+    """Output and steps of the ranks that run on one node."""
 
     host: str
-    usage: protocol.Usage
+    ranks: Sequence[protocol.RankSigns]
 
 
-RunEvent = Event | LinesWritten | UsageReported | RankView
+RunEvent = Event | LinesWritten | ProgressReported | RankView
 """An `Event` is all that happens to a run, with a line for a person: the record keeps it, all views print it. Output
-and load are beside it. A `RankView` is what a rank did before its node stopped it; the record keeps it, too."""
+and progress are beside it. A `RankView` is what a rank did before its node stopped it; the record keeps it, too."""
 
 PRINTED = frozenset({
     EventKind.NOTICE, EventKind.WAITING, EventKind.LEFTOVER_ENDED, EventKind.TURN_LOST, EventKind.RESTARTING,
@@ -74,11 +74,6 @@ def recording(recorder: Recorder | None, emit: Emitter) -> Emitter:
         emit(event)
 
     return record
-
-
-def on_our_clock(reported: protocol.Usage, to_ours: Callable[[float], float]) -> protocol.Usage:
-    """Return the load that a node reports with the times of `to_ours`, which converts to the controller's clock."""
-    return replace(reported, steps=[replace(mark, time=to_ours(mark.time)) for mark in reported.steps])
 
 
 def skipped_line(host: str, skipped: protocol.Skipped) -> str:

@@ -89,8 +89,8 @@ class StartOptions:
     relays_output: bool = True
     """Emit `LinesWritten`. Without, output stays on the nodes, for `pylaunch logs`."""
 
-    usage_every_s: float = 0.0
-    """Interval of `UsageReported`; 0 is never."""
+    progress_every_s: float = 0.0
+    """Interval of `ProgressReported`; 0 is never."""
 
     hold: Callable[[float], float] | None = None
     """Called in a thread before each release, when all nodes are ready, with the seconds that the release needs. It
@@ -280,7 +280,7 @@ class _Attempt:
             self._emit(RanksReleased(plan, started))
             streams = rank_streams(plan) if options.relays_output else []
             follower = RunFollower(plan, fleet, self._emit_run, streams=streams)
-            follower.relay.usage_every_s = options.usage_every_s
+            follower.relay.progress_every_s = options.progress_every_s
             follower.add_known(self._known)
             return await follower.follow()
 

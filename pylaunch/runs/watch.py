@@ -14,7 +14,7 @@ from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, raise_if_none
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.events import RunEvent, UsageReported
+from pylaunch.runs.events import ProgressReported, RunEvent
 from pylaunch.runs.follow.run_follower import RunFollower, rank_streams
 from pylaunch.store import runs
 
@@ -23,10 +23,10 @@ TAIL = 5
 """Last lines of each stream to begin with: the last one, and probably one with a step."""
 
 GLIMPSE_S = 3.0
-"""Time limit for the load and the last lines of a live run: `status` shows what has arrived."""
+"""Time limit for the progress and the last lines of a live run: `status` shows what has arrived."""
 
 SILENT_READINGS = 4
-"""Load reports in a row that must be missing before a node counts as silent."""
+"""Reports of progress in a row that must be missing before a node counts as silent."""
 
 AGAIN_S = 2.0
 """Between two questions to nodes that do not know the run."""
@@ -41,8 +41,8 @@ Failure = LinkError | AgentAbsentError
 class Onlooker(Protocol):
     """Receives the events of a run, and shows a snapshot at intervals."""
 
-    usage_every_s: float
-    """Interval in seconds at which nodes report their load."""
+    progress_every_s: float
+    """Interval in seconds at which nodes report the progress of their ranks."""
 
     def show(self, event: RunEvent) -> None:
         """Receive `event`."""
@@ -72,12 +72,12 @@ def watch(
         reporting = set[str]()
 
         def show(event: RunEvent) -> None:
-            if isinstance(event, UsageReported):
+            if isinstance(event, ProgressReported):
                 reporting.add(event.host)
             onlooker.show(event)
 
         follower = RunFollower(record.plan, fleet, show, streams=rank_streams(record.plan))
-        follower.relay.usage_every_s, follower.relay.tail = onlooker.usage_every_s, TAIL
+        follower.relay.progress_every_s, follower.relay.tail = onlooker.progress_every_s, TAIL
         looking = asyncio.ensure_future(_look(onlooker, fleet, reporting))
         try:
             await _until_over(fleet, follower, onlooker, is_settled, failures)
@@ -93,8 +93,8 @@ def watch(
 
 
 async def _look(onlooker: Onlooker, fleet: Fleet, reporting: set[str]) -> None:
-    """Let `onlooker` look; end the connections of hosts that were `reporting` their load and are silent."""
-    silent_s = SILENT_READINGS * onlooker.usage_every_s
+    """Let `onlooker` look; end the connections of hosts that were `reporting` and are silent."""
+    silent_s = SILENT_READINGS * onlooker.progress_every_s
     while True:
         await asyncio.sleep(LOOK_S)
         for host in reporting & fleet.links.keys():

@@ -1,30 +1,25 @@
-"""Signs of life of ranks reach a controller that requests them, and only when they change."""
+"""Signs of life of ranks reach a controller that requests them."""
 
+import sys
+import time
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.agent.telemetry import ActivityMeter
 from tests.agent.controller import Node, task
+from tests.waiting import DEADLINE_S
 
 
-def test_output_of_a_rank_is_a_sign_of_life(node: Node, tmp_path: Path) -> None:
-    controller = node.prepared(task(tmp_path, "echo 12345; sleep 60"))
+def test_output_and_steps_of_ranks_are_signs_of_life(node: Node, tmp_path: Path) -> None:
+    mark = f"{sys.executable} -c 'from pylaunch import runtime; runtime.step(7, total=9)'; exec sleep 60"
+    controller = node.prepared(task(tmp_path, "echo 12345; sleep 60", mark))
     controller.send(protocol.Follow({}, [], activity_s=0.05), protocol.Release(0.0))
     while True:
-        [signs] = controller.until(protocol.Activity).ranks
-        if signs.written:
+        signs = controller.until(protocol.Activity).ranks
+        if len(signs) == 2 and signs[0].written and signs[1].step:
             break
-    assert (signs.rank, signs.written, signs.step) == (0, 6, None)
+    silent, marked = signs
+    assert silent == protocol.RankSigns(0, 6)
+    assert (marked.rank, marked.step, marked.total) == (1, 7, 9)
+    assert abs(marked.time - time.time()) < DEADLINE_S
     controller.send(protocol.Stop(0.0, "seen enough"))
     assert controller.until(protocol.Finished).leftovers == []
-
-
-def test_a_rank_that_does_nothing_is_reported_once(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("12345\n")
-    streams = {"3.out": str(tmp_path / "out"), "3.err": str(tmp_path / "absent")}
-    meter = ActivityMeter(1.0, lambda: [3], streams, lambda rank: 7)
-    assert meter.read(100.0) == protocol.Activity([protocol.RankSigns(3, 6, 7)])
-    assert meter.read(100.5) is None
-    assert meter.read(102.0) is None
-    (tmp_path / "out").write_text("123456\n")
-    assert meter.read(104.0) == protocol.Activity([protocol.RankSigns(3, 7, 7)])

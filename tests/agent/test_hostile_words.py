@@ -30,7 +30,7 @@ HOSTILE = [
     b'{"type": "Follow", "offsets": {"0.out": -7}, "streams": null}',
     b'{"type": "Follow", "offsets": {"0.out": 1e99}, "streams": null}',
     b'{"type": "Follow", "offsets": {"0.out": 36893488147419103232}, "streams": null}',
-    b'{"type": "Follow", "offsets": {}, "streams": null, "usage_s": 1e-300, "activity_s": -5.0}',
+    b'{"type": "Follow", "offsets": {}, "streams": null, "activity_s": -5.0}',
     b'{"type": "Follow", "offsets": {}, "streams": null, "tail": -7, "lag": -7}',
     b'{"type": "Examine", "serial": -1, "within_s": 1e18, "node": true}',
     b'{"type": "Release", "at": 1, "ports": {"n2": 99999}, "key": "zz"}',

@@ -1,27 +1,24 @@
 """The board of a live run, as it is drawn. To accept a new one: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind, PreviousAttempt
-from pylaunch.protocol.usage_report import StepMark, Usage
-from pylaunch.runs.events import LinesWritten, UsageReported
+from pylaunch.protocol.progress import RankSigns
+from pylaunch.runs.events import LinesWritten, ProgressReported
 from pylaunch.terminal.views.board import Board
 from tests.golden.files import golden
 
 GOLDEN = Path(__file__).parent / "board.txt"
-GIBIBYTE = 1 << 30
 STARTED = 1000.0
 
 
-def reading(number: int, step: int, marked: float) -> Usage:
-    """What node `number` tells: two ranks at `step`."""
-    steps = [StepMark(rank, step, marked) for rank in (2 * number - 2, 2 * number - 1)]
-    gpu = (0.9 - 0.1 * number, 60 * GIBIBYTE, 80 * GIBIBYTE)
-    return Usage(0.3 + number / 100, 90 * GIBIBYTE, 512 * GIBIBYTE, 3e9, 2e9, *gpu, steps)
+def reading(number: int, step: int, marked: float, total: int = 0) -> ProgressReported:
+    """Return the report of node `number`: two ranks at `step`."""
+    ranks = (2 * number - 2, 2 * number - 1)
+    return ProgressReported(f"gpu{number:02}", [RankSigns(rank, 0, step, marked, total) for rank in ranks])
 
 
 def board() -> Board:
@@ -44,14 +41,12 @@ def stories() -> dict[str, list[str]]:
     going = started(board())
     shown["nothing but ranks is known"] = going.lines(STARTED + 2)
     for number in (3, 1, 2):
-        going.add(UsageReported(f"gpu{number:02}", reading(number, 812, STARTED + 99)))
+        going.add(reading(number, 812, STARTED + 99))
     shown["all are at one step"] = going.lines(STARTED + 100)
     for number in range(1, 4):
-        faster = reading(number, 852, STARTED + 109)
-        steps = [replace(each, total=10_000) for each in faster.steps]
-        going.add(UsageReported(f"gpu{number:02}", replace(faster, steps=steps)))
+        going.add(reading(number, 852, STARTED + 109, total=10_000))
     shown["all are faster, and say how many steps there are"] = going.lines(STARTED + 110)
-    going.add(UsageReported("gpu02", reading(2, 790, STARTED + 60)))
+    going.add(reading(2, 790, STARTED + 60))
     shown["one node is behind"] = going.lines(STARTED + 100)
     going.add(Event(STARTED + 105, EventKind.CONTACT_LOST, "gpu02"))
     shown["one node is out of sight"] = going.lines(STARTED + 105)
@@ -60,9 +55,8 @@ def stories() -> dict[str, list[str]]:
     shown["the run is being stopped"] = going.lines(STARTED + 4000)
     before = PreviousAttempt("7f3a9c01.0", "gpu02 lost: no heartbeat for 10 s")
     again = started(Board(replan(going.plan, ["gpu01", "gpu03"]), before))
-    idle = replace(reading(1, 0, 0.0), gpu=None, gpu_memory_used=0, gpu_memory=0, steps=[])
-    again.add(UsageReported("gpu01", idle))
-    shown["started again, without GPUs and marks"] = again.lines(STARTED + 7)
+    again.add(ProgressReported("gpu01", [RankSigns(0, 0)]))
+    shown["started again, without marks"] = again.lines(STARTED + 7)
     printed = started(board())
     printed.add(LinesWritten("n1", "0.out", "step 811/10000 loss=2.1\nstep 812/10000 loss=2.0\n", STARTED + 99))
     printed.add(LinesWritten("gpu01", "1.err", " 8%|8  | 810/10000 [01:02]\r 8%|8  | 811/10000 [01:02]", STARTED + 98))

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import time
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any
 
 from pylaunch import protocol
 from pylaunch.agent.logs.masking import Mask
@@ -91,17 +91,12 @@ def described(body: Any, mask: Mask, workdir: str = "") -> str:
 
 def last_step(directory: RunDirectory, rank: int) -> int | None:
     """Return the last step that `rank` has marked; None without one."""
-    mark = _mark(directory, rank)
+    mark = last_mark(directory, rank)
     return None if mark is None else mark.step
 
 
-def steps(directory: RunDirectory, ranks: Iterable[int]) -> list[protocol.StepMark]:
-    """Return the last step that each of `ranks` has marked."""
-    marks = ((rank, _mark(directory, rank)) for rank in ranks)
-    return [protocol.StepMark(rank, mark.step, mark.time, mark.total) for rank, mark in marks if mark is not None]
-
-
-def _mark(directory: RunDirectory, rank: int) -> Mark | None:
+def last_mark(directory: RunDirectory, rank: int) -> Mark | None:
+    """Return the last mark of `rank`, a step with its time; None without one."""
     path = directory.of_rank(rank, "step")
     if not rank_files.size(path):
         return None

@@ -6,15 +6,11 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
-from functools import partial
-from typing import Callable, Iterable, Sequence, Union
+from collections.abc import Callable
 
 from pylaunch import protocol
-from pylaunch.agent import telemetry
 from pylaunch.agent.evidence import rank_report
 from pylaunch.agent.logs import log_files
-from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.agent.peers import Peers, PeerStatus
 from pylaunch.agent.run import spawn
@@ -24,14 +20,36 @@ from pylaunch.agent.shared import rank_files, record
 from pylaunch.agent.shared.event_loop import EventLoop, Lines
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.shared.sockets import local_socket
-from pylaunch.agent.telemetry import ActivityMeter, UsageMeter
 from pylaunch.base.layout import SOCKETS, NodeRoot, RunDirectory
 from pylaunch.protocol.heartbeats import Heartbeats
 
 HIGH_WATER = 256 * 1024
 """Bytes in the send buffer above which no more log output is read."""
 
-Meter = Union[UsageMeter, ActivityMeter]
+
+class ActivityMeter:
+    """Source of the signs of life of the ranks for one controller, every `every_s`."""
+
+    def __init__(
+        self, every_s: float, directory: RunDirectory, streams: dict[str, str], live_ranks: Callable[[], dict[int, int]]
+    ) -> None:  # fmt: skip
+        self._every_s = every_s
+        self._directory = directory
+        self._streams = streams
+        self._live_ranks = live_ranks
+        self._next = 0.0
+
+    def read(self, now: float) -> protocol.Activity | None:
+        """Return the signs of life; None before the next are due. `now` is monotonic."""
+        if now < self._next:
+            return None
+        self._next = now + self._every_s
+        return protocol.Activity([self._signs(rank) for rank in sorted(self._live_ranks())])
+
+    def _signs(self, rank: int) -> protocol.RankSigns:
+        written = sum(rank_files.size(self._streams[f"{rank}.{end}"]) for end in ("out", "err"))
+        mark = rank_report.last_mark(self._directory, rank)
+        return protocol.RankSigns(rank, written, *(() if mark is None else (mark.step, mark.time, mark.total)))
 
 
 class Controller(Lines):
@@ -49,7 +67,7 @@ class Controller(Lines):
         self.awaits_follow = False
         """The controller released the run and has not sent `Follow` yet: `Finished` is withheld until it does."""
 
-        self._meters: Sequence[Meter] = ()
+        self._activity: ActivityMeter | None = None
         self._next_event = 0
         self._is_caught_up = True
 
@@ -57,16 +75,14 @@ class Controller(Lines):
         """Queue `message` ahead of events and output that are not queued yet."""
         self.put(protocol.encode(message))
 
-    def start_following(
-        self, directory: RunDirectory, paths: dict[str, str], mask: Mask,
-        meters: Callable[[protocol.Follow], Iterable[Meter]],
-    ) -> None:  # fmt: skip
-        """Obey a pending `Follow`, with the `meters` that it requests. `paths` has the log file of each stream."""
-        if self.pending_follow is not None:
-            self.follower = LogFollower(paths, self.pending_follow, mask=mask)
+    def start_following(self, directory: RunDirectory, run: Run) -> None:
+        """Obey a pending `Follow`."""
+        follow, self.pending_follow = self.pending_follow, None
+        if follow is not None:
+            self.follower = LogFollower(run.streams, follow, mask=run.mask)
             self.follower.dates = log_files.Dates(directory)
-            self._meters = [*meters(self.pending_follow)]
-            self.pending_follow = None
+            if follow.activity_s > 0:
+                self._activity = ActivityMeter(follow.activity_s, directory, run.streams, lambda: run.live_ranks)
             self._is_caught_up = False
 
     def queue_available(self, events: list[object], *, ended: bool) -> bool:
@@ -76,10 +92,10 @@ class Controller(Lines):
         """
         if not self.is_subscribed:
             return False
-        for meter in () if ended or self.waiting >= HIGH_WATER else self._meters:
-            reading = meter.read(time.monotonic())
-            if reading is not None:
-                self.send(reading)
+        if self._activity is not None and not ended and self.waiting < HIGH_WATER:
+            activity = self._activity.read(time.monotonic())
+            if activity is not None:
+                self.send(activity)
         while self.waiting < HIGH_WATER:
             message = self._next_message(events, ended=ended)
             if message is None:
@@ -157,7 +173,6 @@ class Supervisor:
 
         self._owner: Controller | None = None
         self._controllers: list[Controller] = []
-        self._smi = telemetry.Smi()
         self._deadline = time.monotonic() + UNRELEASED_S
         """Deadline for Prepare and Release; after the end of the run, for controllers to read the rest."""
 
@@ -393,7 +408,7 @@ class Supervisor:
 
     def _serve_controller(self, controller: Controller) -> None:
         if self._run is not None:
-            controller.start_following(self.directory, self._run.streams, self._run.mask, self._meters)
+            controller.start_following(self.directory, self._run)
         more = controller.queue_available(self._record.events, ended=self._outcome is not None)
         if controller.flush() and controller.is_subscribed:
             self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
@@ -401,16 +416,6 @@ class Supervisor:
             self._drop(controller)
         else:
             self._loop.watch_writing(controller.socket, wanted=more or controller.waiting > 0)
-
-    def _meters(self, follow: protocol.Follow) -> Iterator[Meter]:
-        assert self._run is not None
-        run, directory = self._run, self.directory
-        if follow.usage_s > 0:
-            ranks = [rank.rank for rank in run.task.ranks]
-            yield telemetry.UsageMeter(follow.usage_s, self._smi, lambda: rank_report.steps(directory, ranks))
-        if follow.activity_s > 0:
-            step = partial(rank_report.last_step, directory)
-            yield ActivityMeter(follow.activity_s, lambda: run.live_ranks, run.streams, step)
 
     def _drop(self, controller: Controller) -> None:
         self._loop.forget(controller.socket)

@@ -52,42 +52,6 @@ def ended(
     return ProgramEnd(process.returncode, output.decode("utf-8", "replace"), (errors or b"").decode("utf-8", "replace"))
 
 
-class ProgramOutput:
-    """Output of a program at work, which is read without waiting. Raises OSError if it cannot be started."""
-
-    def __init__(self, words: Sequence[str], most: int) -> None:
-        self.child = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-        assert self.child.stdout is not None
-        self.descriptor = self.child.stdout.fileno()
-        os.set_blocking(self.descriptor, False)
-        self.text = b""
-        self._most = most
-
-    def has_ended(self) -> bool:
-        """Read what there is. Return True at its end, and beyond the most bytes."""
-        while len(self.text) <= self._most:
-            try:
-                chunk = os.read(self.descriptor, 1 << 16)
-            except BlockingIOError:
-                return False
-            if not chunk:
-                break
-            self.text += chunk
-        return True
-
-    def close(self) -> None:
-        """Read no more; the program gets no signal and is not awaited."""
-        assert self.child.stdout is not None
-        self.child.stdout.close()
-        self.child.poll()
-
-
 def path_of(program: str, search: str | None = None) -> str | None:
     """Return the path of a program in the directories `search`, else of PATH; None if it is not there.
 

@@ -18,10 +18,10 @@ from pylaunch.terminal.views.live import REDRAW_S, has_board
 if TYPE_CHECKING:
     pass
 
-USAGE_S = 2.0
-GLIMPSE_USAGE_S = 0.5
+PROGRESS_S = 2.0
+GLIMPSE_EVERY_S = 0.5
 QUIET_S = 60.0
-"""In plain lines, the interval while only steps and load change."""
+"""In plain lines, the interval while only steps change."""
 
 View = Callable[[Board, float], None]
 """Shows a model of a run; called twice a second with seconds since the epoch."""
@@ -34,18 +34,18 @@ def watch_attempts(record: RunRecord) -> RunRecord | None:
 
 
 def board_now(record: RunRecord, hosts: Iterable[str]) -> Board:
-    """Return the model of a live run as it is now, with the load and the last lines of those `hosts` that answer."""
+    """Return the model of a live run as it is now, with progress and last lines of those `hosts` that answer."""
     interrupter = Interrupter()
     awaited = frozenset(hosts)
 
     def look(board: Board, _: float) -> None:
-        """Interrupt when every host has reported its load, which is after the last lines of its ranks."""
-        if awaited <= board.usage.keys():
+        """Interrupt when every host has reported its progress, which is after the last lines of its ranks."""
+        if awaited <= board.reported:
             interrupter.interrupt("enough")
 
     # `status` has printed what the nodes answered.
     spectator = Spectator(record.plan, look, say=lambda _: None)
-    spectator.usage_every_s = GLIMPSE_USAGE_S
+    spectator.progress_every_s = GLIMPSE_EVERY_S
     glimpse(record, awaited, spectator, interrupter)
     spectator.board.pace = Pace()  # A rate of marks that were made before has the precision of their dates: too little.
     return spectator.board
@@ -56,7 +56,7 @@ class Spectator:
 
     def __init__(self, plan: RunPlan, view: View, say: Callable[[str], None] = console.say) -> None:
         self.board = Board(plan, previous_attempt(plan))
-        self.usage_every_s = USAGE_S
+        self.progress_every_s = PROGRESS_S
         self._view = view
         self._say = say
 

@@ -20,9 +20,9 @@ from pylaunch.runs.events import (
     AttemptRefused,
     AttemptStarted,
     LinesWritten,
+    ProgressReported,
     RunBegun,
     StartEvent,
-    UsageReported,
 )
 from pylaunch.runs.follow.run_follower import STOPS
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
@@ -63,7 +63,7 @@ class JobView:
                 self._live[name] = Live(plan, leads=True, label=f"{name:<{self._width}} ")
             case Event(text=text) if text == STOPS:
                 pass
-            case LinesWritten() | UsageReported() | Event() if name in self._live:
+            case LinesWritten() | ProgressReported() | Event() if name in self._live:
                 self._live[name].show(event)
             case AttemptEnded(plan, outcome, ran_s):
                 with self._lock:

@@ -63,8 +63,6 @@ class Scope:
                 return replace(message, ranks=list(states.values()))
             case protocol.Hello():
                 return replace(message, running=[rank for rank in message.running if rank in self._ranks])
-            case protocol.Usage():
-                return replace(message, steps=[mark for mark in message.steps if mark.rank in self._ranks])
             case protocol.HostEvidence():
                 return self._evidence(message)
             case protocol.PeersTried():

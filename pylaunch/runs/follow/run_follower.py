@@ -14,7 +14,7 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.bounds import EventBounds, ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
-from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, UsageReported, notice, on_our_clock, skipped_line
+from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, ProgressReported, notice, skipped_line
 from pylaunch.runs.follow import hang_watch
 from pylaunch.runs.follow.hang_watch import EXAMINE_S, HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
@@ -37,8 +37,8 @@ class OutputRelay:
         streams: list[str],
         on_caught_up: Callable[[], None] = lambda: None,
     ) -> None:
-        self.usage_every_s = 0.0
-        """Interval in seconds at which nodes report their load; 0 is never."""
+        self.progress_every_s = 0.0
+        """Longest interval in seconds at which the progress of ranks is emitted; 0 is never."""
 
         self.tail: int | None = None
         """Begin with the last lines of each stream, this many; None is with the first line."""
@@ -55,19 +55,19 @@ class OutputRelay:
     def request(self, activity_s: float, host: str | None = None) -> protocol.Follow:
         """Return the request of all output, or of that after the last line of `host`.
 
-        `activity_s` is the interval at which nodes report signs of life of their ranks.
+        `activity_s` is the longest interval at which nodes report signs of life of their ranks; 0 is any.
         """
         offsets = {} if host is None else self._offsets[host]
         tail = None if offsets else self.tail
-        return protocol.Follow(
-            offsets, self._streams, tail=tail, lag=LIVE_LAG, usage_s=self.usage_every_s, activity_s=activity_s
-        )
+        wanted = min(filter(None, (activity_s, self.progress_every_s)), default=0.0)
+        return protocol.Follow(offsets, self._streams, tail=tail, lag=LIVE_LAG, activity_s=wanted)
 
-    def take(self, host: str, message: protocol.Output | protocol.Skipped | protocol.Usage) -> None:
+    def take(self, host: str, message: protocol.Output | protocol.Skipped | protocol.Activity) -> None:
         """Emit a message of `host`."""
-        if isinstance(message, protocol.Usage):
-            usage = on_our_clock(message, lambda time: self._fleet.our_time(host, time))
-            self._emit(UsageReported(host, usage))
+        if isinstance(message, protocol.Activity):
+            if self.progress_every_s:
+                signs = [replace(each, time=self._fleet.our_time(host, each.time)) for each in message.ranks]
+                self._emit(ProgressReported(host, signs))
             return
         self._offsets[host][message.stream] = message.offset
         if isinstance(message, protocol.Skipped):
@@ -266,7 +266,7 @@ class RunFollower:
 
     async def _on_message(self, host: str, message: object) -> None:
         match message:
-            case protocol.Output() | protocol.Skipped() | protocol.Usage():
+            case protocol.Output() | protocol.Skipped():
                 self.relay.take(host, message)
             case protocol.RankStarted() | protocol.FirstLine():
                 self._on_begin(host, message)
@@ -288,6 +288,7 @@ class RunFollower:
                 self._on_view(host, message)
             case protocol.Activity():
                 self._hang_watch.add(message)
+                self.relay.take(host, message)
             case HangNews() | JobAnswer() | Interrupted():
                 self._on_own(message)
             case _:

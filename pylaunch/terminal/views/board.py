@@ -1,4 +1,4 @@
-"""The model of a live run, which takes its events, and its words: state, progress of ranks, load of nodes. Pure."""
+"""The model of a live run, which takes its events, and its words: state and progress of ranks. Pure."""
 
 import re
 from collections import deque
@@ -7,13 +7,9 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind, PreviousAttempt
-from pylaunch.model.text.quantity import duration, shown_size
+from pylaunch.model.text.quantity import duration
 from pylaunch.model.text.sanitise import rank_output, visible_line
-from pylaunch.protocol.usage_report import Usage
-from pylaunch.runs.events import LinesWritten, RunEvent, UsageReported
-
-MOST_ROWS = 8
-"""Nodes that are shown one by one; of more, the least busy ones."""
+from pylaunch.runs.events import LinesWritten, ProgressReported, RunEvent
 
 MOST_LINES = 16
 """Different last lines that are shown."""
@@ -83,7 +79,7 @@ def shown_rate(rate: float) -> str:
 
 @dataclass
 class Board:
-    """Latest events and load of a live run."""
+    """Latest events and steps of a live run."""
 
     plan: RunPlan
     previous: PreviousAttempt | None = None
@@ -92,7 +88,9 @@ class Board:
     running: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
-    usage: dict[str, Usage] = field(default_factory=dict)
+    reported: set[str] = field(default_factory=set)
+    """Hosts that have reported the progress of their ranks."""
+
     steps: dict[int, RankStep] = field(default_factory=dict)
     last_lines: dict[int, str] = field(default_factory=dict)
     """The last line of output of each rank."""
@@ -100,18 +98,19 @@ class Board:
     pace: Pace = field(default_factory=Pace)
 
     def add(self, event: RunEvent) -> None:
-        """Update the model with an event of the run, its output or its load. All times are passed in."""
+        """Update the model with an event of the run, its output or its progress. All times are passed in."""
         match event:
             case Event():
                 self._happened(event)
             case LinesWritten():
                 self._wrote(event)
-            case UsageReported():
-                self.usage[event.host] = event.usage
-                for mark in event.usage.steps:  # A rank whose mark could not be read keeps the mark before.
-                    step = RankStep(mark.rank, mark.step, mark.time, mark.total)
-                    self.steps[step.rank] = step
-                    self.pace.add(step)
+            case ProgressReported():
+                self.reported.add(event.host)
+                for each in event.ranks:
+                    if each.step is not None:  # A rank whose mark could not be read keeps the mark before.
+                        step = RankStep(each.rank, each.step, each.time, each.total)
+                        self.steps[step.rank] = step
+                        self.pace.add(step)
             case _:
                 pass
 
@@ -128,7 +127,6 @@ class Board:
             self.phase = "stopping"
         elif event.kind is EventKind.CONTACT_LOST and event.host is not None:
             self.lost.add(event.host)
-            self.usage.pop(event.host, None)
         elif event.kind is EventKind.CONTACT_REGAINED and event.host is not None:
             self.lost.discard(event.host)
 
@@ -139,19 +137,15 @@ class Board:
         if lines and rank.isdecimal():
             self.last_lines[int(rank)] = lines[-1].strip()
 
-    def lose_all(self) -> None:
-        """Note that no node can be reached."""
-        self.lost.update(self.plan.cluster.names)
-
     @property
     def state(self) -> tuple[object, ...]:
-        """State whose changes are printed: everything but time, steps and load."""
+        """State whose changes are printed: everything but time and steps."""
         return self.plan.run, self.phase, frozenset(self.running), frozenset(self.ended), frozenset(self.lost)
 
     def lines(self, now: float) -> list[str]:
         """Return the board at `now` in lines, which a narrow terminal may cut. Last lines are apart: `output`."""
         progress = self.progress(now)
-        return [self.head(now), *self.attempt(), *([f"  {progress}"] if progress else []), *self.load()]
+        return [self.head(now), *self.attempt(), *([f"  {progress}"] if progress else [])]
 
     def attempt(self) -> list[str]:
         """Return the spares, and why the attempt before this one ended."""
@@ -229,15 +223,6 @@ class Board:
     def _who(self, mark: RankStep) -> str:
         return f"rank {mark.rank} on {self.plan.node_of_rank(mark.rank).host.name}"
 
-    def load(self) -> list[str]:
-        """Return the load of the nodes, of many that of the least busy ones."""
-        least_busy = sorted(self.usage.items(), key=lambda node: (node[1].gpu or 0.0, node[1].cpu))
-        hidden = len(least_busy) - MOST_ROWS
-        shown = sorted(least_busy[:MOST_ROWS]) if hidden > 0 else sorted(least_busy)
-        width = max((len(host) for host, _ in shown), default=0)
-        rows = [f"  {host:<{width}}  {load_of(reading)}" for host, reading in shown]
-        return rows + ([f"  and {hidden} nodes that are busier"] if hidden > 0 else [])
-
 
 def _step(mark: RankStep) -> str:
     of = f" of {mark.total:.10g}" if mark.total > 0 else ""
@@ -246,16 +231,3 @@ def _step(mark: RankStep) -> str:
 
 def _ago(mark: RankStep, now: float) -> str:
     return f"{duration(max(0.0, now - mark.time))} ago"
-
-
-def load_of(reading: Usage) -> str:
-    """Return the load of a node in one line."""
-    parts = [
-        f"cpu {reading.cpu:>4.0%}",
-        f"memory {shown_size(reading.memory_used)} of {shown_size(reading.memory)}",
-        f"net {shown_size(round(reading.received))}/s in, {shown_size(round(reading.sent))}/s out",
-    ]
-    if reading.gpu is not None:
-        held = f"{shown_size(reading.gpu_memory_used)} of {shown_size(reading.gpu_memory)}"
-        parts.insert(0, f"gpu {reading.gpu:>4.0%}  {held}")
-    return "  ".join(parts)

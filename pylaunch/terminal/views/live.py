@@ -29,12 +29,12 @@ from pylaunch.runs.events import (
     AttemptStarted,
     LinesWritten,
     LogsCaughtUp,
+    ProgressReported,
     RanksReleased,
     RunBegun,
     RunEvent,
     Start,
     StartEvent,
-    UsageReported,
 )
 from pylaunch.runs.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.terminal import console, hints
@@ -50,8 +50,8 @@ HOLD_S = 10.0
 REDRAW_S = 0.5
 """Interval of drawing the board."""
 
-USAGE_S = 2.0
-"""Interval at which nodes report their load."""
+PROGRESS_S = 2.0
+"""Interval at which nodes report the progress of their ranks."""
 
 TRACEBACK = "Traceback (most recent call last):"
 FOLDED = "Traceback … "
@@ -277,7 +277,7 @@ class RunView:
     def show(self, event: StartEvent) -> None:
         """Print `event`."""
         match event:
-            case Event() | LinesWritten() | UsageReported() if self._live is not None:
+            case Event() | LinesWritten() | ProgressReported() if self._live is not None:
                 self._live.show(event)
             case RunBegun(plan):
                 self.run = plan.run

@@ -12,7 +12,7 @@ from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.protocol.examination import RankView
-from pylaunch.protocol.usage_report import RankSigns
+from pylaunch.protocol.progress import RankSigns
 from pylaunch.verdict.hangs.calls import Counters, group_counters, has_advanced, is_brief, with_calls
 
 UNSURE = 4.0

@@ -56,7 +56,7 @@ TASK = protocol.NodeTask(
             serial=1,
         ),
         protocol.CaughtUp(),
-        protocol.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0, [protocol.StepMark(3, 812, 1.5)]),
+        protocol.Activity([protocol.RankSigns(3, 100, 812, 1.5)]),
     ],
     ids=lambda message: type(message).__name__,
 )
@@ -72,9 +72,9 @@ def test_further_fields_of_a_newer_version_are_ignored() -> None:
 
 
 def test_new_fields_have_defaults_for_an_older_version() -> None:
-    body = json.loads(protocol.encode(protocol.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)))
-    del body["steps"]
-    assert protocol.decode(json.dumps(body).encode()) == protocol.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)
+    body = json.loads(protocol.encode(protocol.Activity([protocol.RankSigns(3, 100)])))
+    del body["ranks"][0]["step"]
+    assert protocol.decode(json.dumps(body).encode()) == protocol.Activity([protocol.RankSigns(3, 100)])
 
 
 def test_a_stack_names_its_frames_by_number_and_an_unknown_number_is_refused() -> None:

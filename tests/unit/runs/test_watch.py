@@ -111,7 +111,7 @@ def test_a_node_that_has_lost_a_released_run_keeps_no_watcher_waiting(monkeypatc
         return {"n1": RunUnknownError("no run 7f3a9c01 here")}
 
     class Quiet:
-        usage_every_s = 0.0
+        progress_every_s = 0.0
 
         def show(self, event: object) -> None:
             settled.append(True)
@@ -137,7 +137,7 @@ def test_a_glimpse_waits_for_no_host_that_is_not_asked(monkeypatch: pytest.Monke
         return {}
 
     class Glimpse:
-        usage_every_s = 0.0
+        progress_every_s = 0.0
         seen: ClassVar[list[RunEvent]] = []
 
         def show(self, event: RunEvent) -> None:

@@ -19,7 +19,7 @@ from pylaunch.terminal.doors import RunEnding
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.options import added
 from pylaunch.terminal.views import run_data
-from pylaunch.terminal.views.live import USAGE_S, RunView, has_board
+from pylaunch.terminal.views.live import PROGRESS_S, RunView, has_board
 
 
 @click.command()
@@ -46,7 +46,7 @@ def command(run: str | None, *, inventory: Path | None, as_json: bool, **given: 
             for observer in observers:
                 observer.on_event(event)
 
-        wanted = AttachOptions(USAGE_S if has_board() else 0.0, stops_on_interrupt=False)
+        wanted = AttachOptions(PROGRESS_S if has_board() else 0.0, stops_on_interrupt=False)
         with contextlib.suppress(KeyboardInterrupt):
             outcome = attach(record, show, signals, wanted)
     if outcome is None:

@@ -10,15 +10,15 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run, replan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.protocol.usage_report import StepMark, Usage
+from pylaunch.protocol.progress import RankSigns
 from pylaunch.runs import steady_clock
-from pylaunch.runs.events import LinesWritten, UsageReported
+from pylaunch.runs.events import LinesWritten, ProgressReported
 from pylaunch.runs.watch import is_settled
 from pylaunch.store import runs
 from pylaunch.terminal.views.board import Board
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
-READING = Usage(0.25, 1 << 30, 2 << 30, 10.0, 20.0, None, 0, 0, [StepMark(0, 7, 118.0)])
+SIGNS = [RankSigns(0, 0, 7, 118.0)]
 
 
 def planned(max_restarts: int = 0) -> RunPlan:
@@ -53,7 +53,7 @@ def test_steps_alone_are_printed_once_a_minute() -> None:
     board = Board(planned())
     board.add(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
     view, lines = printed(board, 100.0, 100.5)
-    board.add(UsageReported("n1", READING))
+    board.add(ProgressReported("n1", SIGNS))
     view(board, 120.0)
     assert len(lines) == 1
     view(board, 100.5 + QUIET_S)
@@ -71,7 +71,7 @@ def test_json_has_the_progress_in_numbers() -> None:
     onlooker = Spectator(planned(max_restarts=3), lambda board, now: None)
     onlooker.show(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
     onlooker.show(Event(100.0, EventKind.RANK_STARTED, "n2", 1))
-    onlooker.show(UsageReported("n1", READING))
+    onlooker.show(ProgressReported("n1", SIGNS))
     onlooker.show(LinesWritten("n2", "1.err", "step 6\n step 7\r epoch 3 \n", 101.0))
     mark = {"rank": 0, "step": 7, "total": None, "time": "1970-01-01T00:01:58.000+00:00"}
     assert progress(onlooker.board, 120.0) == {

@@ -50,12 +50,8 @@ def test_a_node_cannot_end_the_rank_of_another() -> None:
 
 
 def test_ranks_and_hosts_of_other_nodes_are_removed_from_reports() -> None:
-    usage = protocol.Usage(
-        0.5, 1, 2, 3.0, 4.0, None, 0, 0, [protocol.StepMark(0, 5, 1.0), protocol.StepMark(2, 9, 1.0)]
-    )
-    confined = FIRST.confined(usage, ALL)
-    assert isinstance(confined, protocol.Usage)
-    assert confined.steps == [protocol.StepMark(0, 5, 1.0)]
+    signs = [protocol.RankSigns(0, 100, 5, 1.0), protocol.RankSigns(2, 100, 9, 1.0)]
+    assert FIRST.confined(protocol.Activity(signs), ALL) == protocol.Activity(signs[:1])
     hello = protocol.Hello(1, 1, "running", [0, 2, -1])
     assert FIRST.confined(hello, ALL) == protocol.Hello(1, 1, "running", [0])
 

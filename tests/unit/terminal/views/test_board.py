@@ -1,17 +1,12 @@
-from dataclasses import replace
-
 import pytest
 
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
-from pylaunch.protocol.usage_report import StepMark, Usage
-from pylaunch.runs.events import UsageReported
-from pylaunch.terminal.views.board import LONGEST_S, MOST_ROWS, Board, Pace, RankStep
-
-GIBIBYTE = 1 << 30
-IDLE = Usage(0.04, 3 * GIBIBYTE, 16 * GIBIBYTE, 1200.0, 0.0, None, 0, 0)
+from pylaunch.protocol.progress import RankSigns
+from pylaunch.runs.events import ProgressReported
+from pylaunch.terminal.views.board import LONGEST_S, Board, Pace, RankStep
 
 
 def board(nodes: int) -> Board:
@@ -34,29 +29,19 @@ def test_it_follows_a_run_from_its_start_to_its_end() -> None:
     assert shown.lines(305.0) == ["run 7f3a9c01 stopping for 3 min 25 s: 5 of 6 ranks on n[1-3], 1 ended"]
 
 
-def test_of_many_nodes_the_least_busy_are_shown() -> None:
-    shown = board(MOST_ROWS + 4)
-    for number in range(1, MOST_ROWS + 5):
-        shown.usage[f"n{number}"] = Usage(number / 100, 0, 1, 0, 0, None, 0, 0)
-    rows = shown.lines(0.0)[1:]
-    assert len(rows) == MOST_ROWS + 1
-    assert rows[-1] == "  and 4 nodes that are busier"
-    assert {row.split()[0] for row in rows[:-1]} == {f"n{number}" for number in range(1, MOST_ROWS + 1)}
-
-
 def test_progress_is_shown_for_the_furthest_and_the_slowest_rank() -> None:
     shown = board(3)
     for rank in range(6):
         shown.add(Event(100.0, EventKind.RANK_STARTED, f"n{rank // 2 + 1}", rank))
     assert shown.progress(200.0) == ""
-    shown.add(UsageReported("n1", replace(IDLE, steps=[StepMark(0, 812, 199.0), StepMark(1, 812, 198.0)])))
+    shown.add(ProgressReported("n1", [RankSigns(0, 0, 812, 199.0), RankSigns(1, 0, 812, 198.0)]))
     assert shown.progress(200.0) == "step 812: 2 ranks, the last 1 s ago; 4 mark no steps"
-    shown.add(UsageReported("n2", replace(IDLE, steps=[StepMark(2, 812, 199.5), StepMark(3, 811, 160.0)])))
-    shown.add(UsageReported("n3", replace(IDLE, steps=[StepMark(4, 812, 190.0), StepMark(5, 811, 165.0)])))
+    shown.add(ProgressReported("n2", [RankSigns(2, 0, 812, 199.5), RankSigns(3, 0, 811, 160.0)]))
+    shown.add(ProgressReported("n3", [RankSigns(4, 0, 812, 190.0), RankSigns(5, 0, 811, 165.0)]))
     assert shown.progress(200.0) == "step 812: rank 2 on n2, 0 s ago; slowest 811: rank 5 on n3, 35 s ago"
     shown.add(Event(201.0, EventKind.RANK_ENDED, "n3", 5))
     assert "slowest 811: rank 3 on n2" in shown.lines(200.0)[1], "a rank that has ended holds nobody up"
-    shown.add(UsageReported("n2", replace(IDLE, steps=[StepMark(3, 812, 202.0)])))
+    shown.add(ProgressReported("n2", [RankSigns(3, 0, 812, 202.0)]))
     assert shown.lines(203.0)[1] == "  step 812 (42 s/step): all ranks, the last 1 s ago", (
         "rank 2 keeps the mark before"
     )

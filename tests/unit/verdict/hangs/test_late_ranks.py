@@ -8,7 +8,7 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.protocol.examination import Frame, RankView
-from pylaunch.protocol.usage_report import RankSigns
+from pylaunch.protocol.progress import RankSigns
 from pylaunch.verdict.hangs.suspicion import HangReport
 from tests.unit.verdict.hangs.views import SITE, one_late
 from tests.unit.verdict.hangs.watched_runs import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.protocol.examination import Frame, RankView, ThreadStack
-from pylaunch.protocol.usage_report import RankSigns
+from pylaunch.protocol.progress import RankSigns
 from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.ranks import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion

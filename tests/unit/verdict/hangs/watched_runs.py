@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pylaunch.protocol.examination import Frame, RankView
-from pylaunch.protocol.usage_report import RankSigns
+from pylaunch.protocol.progress import RankSigns
 from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.ranks import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
