@@ -4,34 +4,25 @@ import gc
 import os
 import stat
 import sys
-import zlib
-
-CHECKSUM = 8
-"""Hexadecimal digits at the start of the compiled archive. Callers verify the archive by its name, not this file."""
 
 
 def compiled(archive: str, *, may_make: bool) -> str:
     """Return the path of the compiled modules of `archive`, or `archive` if there are none."""
     kept = f"{archive}.{sys.implementation.cache_tag}"
-    if is_whole(kept):
-        return kept
-    if may_make:
+    if may_make and not is_ours(kept):
         from pylaunch.agent.compiled import keep  # noqa: PLC0415 -- needed once per node and version
 
         keep(archive, kept)
-    return kept if may_make and is_whole(kept) else archive
+    return kept if is_ours(kept) else archive
 
 
-def is_whole(path: str) -> bool:
-    """Return whether `path` is a file that only this user can write, and begins with the checksum of its rest."""
+def is_ours(path: str) -> bool:
+    """Return whether `path` is a file that only this user can write."""
     try:
         found = os.lstat(path)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-            return False
-        with open(path, "rb") as source:
-            return int(source.read(CHECKSUM), 16) == zlib.crc32(source.read())
-    except (OSError, ValueError):
+    except OSError:
         return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 if __name__ == "__main__":

@@ -166,5 +166,4 @@ def install(root: NodeRoot, *, dry_run: bool) -> bool:
         shutil.copyfile(archive(), aside)
         os.chmod(aside, 0o600)
         os.replace(aside, target)
-        clean.forget_compiled(target)
     return True

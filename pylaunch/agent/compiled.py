@@ -9,17 +9,13 @@ import io
 import marshal
 import os
 import zipfile
-import zlib
 
 HEADER = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
 """Header of a compiled file that Python does not compare with its source (PEP 552: flags 1, then an unchecked hash)."""
 
 
 def keep(archive: str, target: str) -> None:
-    """Write the compiled modules of `archive` to `target`, atomically. Does nothing if the disk is full.
-
-    The file begins with its checksum, which is valid because a zip archive may begin with any bytes.
-    """
+    """Write the compiled modules of `archive` to `target`, atomically. Does nothing if the disk is full."""
     aside = f"{target}.{os.getpid()}"
     made = io.BytesIO()
     try:
@@ -28,7 +24,7 @@ def keep(archive: str, target: str) -> None:
                 code = compile(source.read(name), os.path.join(archive, name), "exec", dont_inherit=True)
                 sink.writestr(name + "c", HEADER + marshal.dumps(code))
         with open(aside, "xb", opener=_private) as file:
-            file.write(b"%08x" % zlib.crc32(made.getvalue()) + made.getvalue())
+            file.write(made.getvalue())
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, target)

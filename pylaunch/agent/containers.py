@@ -11,22 +11,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
-import json
 import os
 import select
 import signal
 import subprocess
 import time
-from typing import Any, Callable, Dict, Tuple
 
 from pylaunch import protocol
-from pylaunch.agent.run import checks, lifecycle, spawn
+from pylaunch.agent.run import lifecycle
 from pylaunch.agent.shared import container_engines, processes, rank_files
-from pylaunch.agent.shared.essentials import essentials, installed_libraries
-from pylaunch.agent.shared.programs import path_of
-from pylaunch.base.dataclass import replace
 from pylaunch.base.layout import NodeRoot, RunDirectory
-from pylaunch.protocol.node_task import CONTAINER_IMAGE, MountTask
+from pylaunch.protocol.node_task import MountTask
 
 NAMESPACES = (("user", 0x10000000), ("mnt", 0x00020000))
 """Names and CLONE_ numbers, in the order in which a process joins them: the first gives the right to the second."""
@@ -37,12 +32,9 @@ START_S = 60.0
 END_S = 5.0
 """Time for the processes of the engine to end."""
 
-ASK_S = checks.LOOK_S + 5.0
-"""Time for an examination, in which a program of the image that never ends is named first."""
-
 MOST_TEXT = 300
 MOST_OUTPUT = 1 << 16
-"""Bytes of a holder and of an examination, whose programs are those of an image: whatever it prints."""
+"""Bytes of a holder, whose program is one of an image: whatever it prints."""
 
 CHUNK = 1 << 20
 MAX_SIZE = 1000
@@ -53,6 +45,9 @@ HOLD = ["/bin/sh", "-c", f"read -r pid rest </proc/self/stat; echo {READY.decode
 
 OF_THE_HOLDER = ("PWD", "OLDPWD", "SHLVL", "_", "TERM", "HOSTNAME", "HOME", processes.RUN_MARK, processes.ROOT_MARK)
 """Variables of the holder that are not those of the image."""
+
+USER_SITE = {"PYTHONNOUSERSITE": "1"}
+"""Packages in the home directory are those of the node's Python, not of the image's."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -89,7 +84,7 @@ class JoinableContainer:
             raise OSError("the engine has no process in the container")
         with open(f"/proc/{pid}/environ", "rb") as source:
             pairs = [os.fsdecode(each).partition("=") for each in source.read().split(b"\0") if each]
-        self.env = {name: value for name, _, value in pairs if name not in OF_THE_HOLDER}
+        self.env = {**USER_SITE, **{name: value for name, _, value in pairs if name not in OF_THE_HOLDER}}
         family = processes.descendants(processes.mine(), [os.getpid()])
         self.processes = {*family, pid, self._holder.pid}
 
@@ -99,48 +94,6 @@ class JoinableContainer:
             if _libc.setns(descriptor, number) != 0:
                 code = ctypes.get_errno()
                 raise OSError(code, f"a rank cannot join the container: {os.strerror(code)}")
-
-    def inside(self, ask: Callable[[], Any]) -> Any:
-        """Return what `ask` returns in a process of the container: a value of JSON.
-
-        Programs that `ask` has started end with it. Raises ContainerError; OSError or ValueError where this node has no
-        process for it, or ends that process.
-        """
-        import ast  # noqa: F401, PLC0415 -- the standard library of this interpreter need not be in the image
-
-        reading, writing = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            answer: dict[str, Any] = {"error": "no answer"}
-            try:
-                spawn.signal_me_when_parent_dies(signal.SIGKILL)
-                os.setsid()
-                self.join()
-                os.chdir("/")
-                answer = {"value": ask()}
-            except (OSError, ImportError) as error:
-                answer = {"error": getattr(error, "strerror", None) or str(error)}
-            finally:
-                try:
-                    with os.fdopen(writing, "w") as answered:
-                        json.dump(answer, answered)
-                finally:
-                    os._exit(0)
-        os.close(writing)
-        try:
-            text = _read_until(reading, lambda text: False, ASK_S)
-        except OSError as error:
-            text = json.dumps({"error": str(error)}).encode()
-        finally:
-            os.close(reading)
-            with contextlib.suppress(ProcessLookupError):  # It has no session yet, and so has started nothing.
-                os.killpg(pid, signal.SIGKILL)
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        found = json.loads(text) if text else {"error": "no answer"}
-        if "error" in found:
-            raise ContainerError(f"the container cannot be examined: {found['error'][:MOST_TEXT]}")
-        return found["value"]
 
     def end(self) -> list[str]:
         """End the holder and remove the container; return why it is left, [] if it is not there.
@@ -171,7 +124,7 @@ class JoinableContainer:
 
 
 def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContainer:
-    """Start the holder for the container of `task`. Raises ContainerError or OSError; nothing is left then."""
+    """Start the holder for the container of `task`. Raises ContainerError; nothing is left then."""
     assert task.container is not None
     name, directory = task.container.image, root.run(task.run)
     engine = container_engines.engine_of(name)
@@ -191,7 +144,7 @@ def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContaine
     container = JoinableContainer(holder, digest, directory)
     try:
         assert holder.stdout is not None
-        output = _read_until(holder.stdout.fileno(), lambda text: b"\n" in text.partition(READY)[2], START_S)
+        output = _ready(holder.stdout.fileno())
         pid = output.partition(READY)[2].split(b"\n")[0]
         if not pid.isdigit() or processes.run_of(int(pid), root.path) != task.run:
             lines = "; ".join(output.decode("utf-8", "replace").strip().splitlines()[-2:])
@@ -248,14 +201,14 @@ def _mounts(task: protocol.NodeTask, root: NodeRoot) -> list[MountTask]:
     return [*found, *task.container.mounts]
 
 
-def _read_until(reading: int, is_complete: Callable[[bytes], bool], within_s: float) -> bytes:
-    """Return the output of a process of the container up to its end. Raises OSError for too much, or too late."""
+def _ready(reading: int) -> bytes:
+    """Return the output of a holder until it is ready, or to its end. Raises OSError for too much, or too late."""
     output = b""
-    until = time.monotonic() + within_s
-    while not is_complete(output):
+    until = time.monotonic() + START_S
+    while b"\n" not in output.partition(READY)[2]:
         ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
         if not ready:
-            raise OSError(f"no answer within {within_s:g} s")
+            raise OSError(f"no answer within {START_S:g} s")
         chunk = os.read(reading, MOST_OUTPUT)
         output += chunk
         if len(output) > MOST_OUTPUT:
@@ -263,34 +216,3 @@ def _read_until(reading: int, is_complete: Callable[[bytes], bool], within_s: fl
         if not chunk:
             break
     return output
-
-
-Facts = Tuple[Dict[str, str], Dict[str, str]]
-USER_SITE = {"PYTHONNOUSERSITE": "1"}
-"""Packages in the home directory are those of the node's Python, not of the image's."""
-
-
-def prepared(
-    task: protocol.NodeTask, root: NodeRoot
-) -> tuple[protocol.NodeTask, JoinableContainer | None, list[protocol.Reason], Facts]:
-    """Return `task` with the variables of its image below its own, the container, reasons, essentials and libraries."""
-    container = None
-    try:
-        container = start_container(task, root)
-        within = replace(task, env={**USER_SITE, **container.env, **task.env})
-        found = container.inside(lambda: _answers(within))
-    except ContainerError as error:
-        return task, container, [error.reason], ({}, {})
-    except (OSError, ValueError) as error:
-        return task, container, [protocol.Reason("container", f"the container cannot be made: {error}")], ({}, {})
-    reasons = [protocol.Reason(*each) for each in found["reasons"]]
-    return within, container, reasons, ({CONTAINER_IMAGE: container.digest, **found["essentials"]}, found["libraries"])
-
-
-def _answers(task: protocol.NodeTask) -> dict[str, Any]:
-    python = path_of(task.python, task.env.get("PATH")) or "" if task.python else ""
-    return {
-        "reasons": [(each.code, each.message, each.hint) for each in checks.of_programs(task)],
-        "essentials": essentials(python),
-        "libraries": installed_libraries(python),
-    }

@@ -15,7 +15,6 @@ its sender, its recipient and a serial number that only increases, so that a rec
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import hmac
@@ -233,7 +232,6 @@ class Peers:
         self._neighbours = neighbours(me, self._names)
         self._on_stop = on_stop
         self._listener = listen() if len(addresses) > 1 else None
-        self._is_listening = False
         self._key = b""
         """Key of the run; empty before the release."""
 
@@ -251,6 +249,9 @@ class Peers:
         self._next_send = 0.0
         self._greet_until = 0.0
         self._farewell_until: float | None = None
+        if self._listener is not None:
+            self._listener.setblocking(False)
+            loop.watch(self._listener, self._accept)
 
     @property
     def port(self) -> int:
@@ -260,27 +261,13 @@ class Peers:
     def try_all(self, ports: dict[str, int]) -> dict[str, str]:
         """Try a connection to each of these hosts and return the results; {} once the run is released.
 
-        The others do the same meanwhile: until the release, their connections are accepted and closed.
+        The others do the same meanwhile.
         """
         if self._listener is None or self._key:
             return {}
-        self._watch_listener(self._reject)
         targets = {name: (*self._addresses[name], port) for name, port in ports.items() if name in self._addresses}
-        ends = try_connections(targets, self._reject, self._listener)
+        ends = try_connections(targets, self._accept, self._listener)
         return {name: ends.get(name, NAMELESS) for name in ports if name != self._me}
-
-    def _watch_listener(self, callback: Callable[[], None]) -> None:
-        assert self._listener is not None
-        self._listener.setblocking(False)
-        if self._is_listening:
-            self._loop.forget(self._listener)
-        self._is_listening = True
-        self._loop.watch(self._listener, callback)
-
-    def _reject(self) -> None:
-        assert self._listener is not None
-        with contextlib.suppress(OSError):
-            self._listener.accept()[0].close()
 
     def start(self, ports: dict[str, int], key: str) -> None:
         """Begin messaging at the release of the run, with the ports of the others and the key of the run."""
@@ -294,7 +281,6 @@ class Peers:
         self._heartbeats = Heartbeats([], now)
         self._greet_until = now + GREETING_S
         self._next_send = now
-        self._watch_listener(self._accept)
 
     def announce_stop(self, reason: str, kill_at: float, *, by_hand: bool) -> None:
         """Send all others that this node stops, until each has answered. Only the first reason is sent."""
@@ -414,10 +400,14 @@ class Peers:
     # Incoming connections
 
     def _accept(self) -> None:
+        """Accept a connection, and close it before the release: it is tried, or its agent connects again."""
         assert self._listener is not None
         try:
             connection = Lines(self._listener.accept()[0], LONGEST_STATUS)
         except OSError:
+            return
+        if not self._key:
+            connection.close()
             return
         if len(self._incoming) >= INCOMING:
             self._drop(self._incoming[0])

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-import zlib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -83,21 +83,18 @@ def test_compiled_modules_of_another_user_are_not_run(node: Node, tmp_path: Path
     assert node.ask("runs").returncode == 0
 
 
-@pytest.mark.parametrize("damage", ["a byte", "half of it", "a FIFO", "open to others"])
-def test_damaged_compiled_modules_are_not_run_and_replaced(damage: str, node: Node, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["a FIFO", "open to others"])
+def test_compiled_modules_that_others_can_change_are_not_run_and_replaced(
+    damage: str, node: Node, tmp_path: Path
+) -> None:
     node = own_copy(node, tmp_path)
     assert node.ask("runs").returncode == 0
     kept = kept_beside(node)
-    whole = kept.read_bytes()
-    if damage == "a byte":
-        kept.write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
-    elif damage == "half of it":
-        kept.write_bytes(whole[: len(whole) // 2])
-    elif damage == "a FIFO":
+    if damage == "a FIFO":
         kept.unlink()
         os.mkfifo(kept)
     else:
+        kept.write_text("not an archive")
         kept.chmod(0o666)
     assert node.ask("runs").returncode == 0
-    made = kept.read_bytes()
-    assert (int(made[:8], 16), kept.stat().st_mode & 0o777) == (zlib.crc32(made[8:]), 0o600)
+    assert (zipfile.is_zipfile(kept), kept.stat().st_mode & 0o777) == (True, 0o600)

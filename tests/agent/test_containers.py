@@ -5,7 +5,6 @@ The engine is `unshare --mount` with a program in place of the shell of an image
 
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from pylaunch.agent import containers as containers
 from pylaunch.agent.containers import ContainerError, JoinableContainer
-from pylaunch.agent.run import checks, lifecycle
+from pylaunch.agent.run import lifecycle, spawn
 from pylaunch.agent.shared import container_engines, processes
 from pylaunch.base.layout import NodeRoot
 from pylaunch.protocol.node_task import ContainerTask, MountTask
@@ -61,15 +60,17 @@ def made(tmp_path: Path, image: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def test_a_rank_joins_the_file_system_of_the_holder_and_nothing_else(
-    made: Make, monkeypatch: pytest.MonkeyPatch
+    made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OF_THE_IMAGE", "yes")
     container = made()
-
-    def namespaces() -> dict[str, str]:
-        return {path.name: str(path.readlink()) for path in Path("/proc/self/ns").iterdir()}
-
-    mine, inside = namespaces(), container.inside(namespaces)
+    program = ["sh", "-c", "for n in /proc/self/ns/*; do echo ${n##*/}=$(readlink $n); done"]
+    out = str(tmp_path / "out")
+    pid, reading = spawn.spawn(spawn.Exec(program, dict(os.environ), "/", container.join), (out, out))
+    os.close(reading)
+    os.waitpid(pid, 0)
+    inside = dict(line.split("=") for line in Path(out).read_text().splitlines())
+    mine = {path.name: str(path.readlink()) for path in Path("/proc/self/ns").iterdir()}
     assert {name for name in mine if inside[name] != mine[name]} == {"mnt"}
     assert container.env["OF_THE_IMAGE"] == "yes"
     assert processes.RUN_MARK not in container.env
@@ -113,26 +114,15 @@ def test_an_engine_that_survives_sigkill_does_not_keep_the_agent(made: Make, mon
         assert container.processes & below(os.getpid())
 
 
-def test_an_image_that_answers_without_end_or_never_is_given_up(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    container = made()
-    with pytest.raises(ContainerError, match="more than 64 KiB"):
-        container.inside(lambda: "x" * (1 << 20))
-    monkeypatch.setattr(containers, "ASK_S", 0.2)
-    with pytest.raises(ContainerError, match="no answer within"):
-        container.inside(signal.pause)
-
-
-def test_an_interpreter_that_never_ends_is_named_and_no_process_of_it_stays(
-    made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert checks.LOOK_S < containers.ASK_S
-    monkeypatch.setattr(checks, "LOOK_S", 0.5)
-    (tmp_path / "python3").write_text("#!/bin/sh\nexec sleep 78\n")
-    (tmp_path / "python3").chmod(0o755)
-    words = ["python3", "-m", "torch.distributed.run"]
-    asked = task(tmp_path, launcher=words, python="python3", env={"PATH": f"{tmp_path}:/usr/bin"})
-    (code, text), *_ = made().inside(lambda: [(each.code, each.message) for each in checks.of_programs(asked)])
-    assert (code, text) == ("interpreter-broken", f"{tmp_path}/python3 does not run on this node: no end within 0.5 s")
+def test_a_program_or_a_path_that_is_not_in_the_image_is_named_before_the_release(made: Make, tmp_path: Path) -> None:
+    join, out = made().join, (str(tmp_path / "out"), str(tmp_path / "err"))
+    for argv, needs, error in [(["/no/python"], [], "/no/python"), (["true"], ["train.py"], "train.py")]:
+        pid, reading = spawn.spawn(spawn.Exec(argv, dict(os.environ), str(tmp_path), join, needs), out, os.pipe())
+        assert not spawn.reached_gate(reading)
+        os.close(reading)
+        os.waitpid(pid, 0)
+        text = f"pylaunch: cannot run {argv[0]} in {tmp_path}: No such file or directory: {error}\n"
+        assert Path(out[1]).read_text().endswith(text)
 
 
 def test_a_mount_that_hides_the_directory_of_pylaunch_or_has_no_source_is_refused(made: Make, tmp_path: Path) -> None:

@@ -202,6 +202,6 @@ def test_an_image_that_no_node_has_and_one_without_a_program_are_refused(
     assert f"n[1-2]: image {image}: podman made no container: " in empty.stderr
     without = run(cluster, tmp_path, *in_container(image), "--python", "/opt/conda/bin/python")
     assert without.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "/opt/conda/bin/python does not exist" in without.stderr
+    assert "cannot run /opt/conda/bin/python in " in without.stderr
     assert "name the interpreter of the image: --python PATH" in without.stderr
     assert kept() == ""

@@ -54,7 +54,7 @@ def test_nothing_that_is_printed_points_into_the_checkout() -> None:
 OF_ROOT_AND_KERNEL = {
     "containers.py",
     "shared/cgroups.py", "shared/sockets/interfaces.py", "shared/installed.py", "shared/sockets/ports.py",
-    "shared/leases.py", "shared/processes.py", "shared/text.py", "telemetry.py",
+    "shared/leases.py", "shared/processes.py", "shared/text.py",
     "evidence/kernel_messages.py", "evidence/node_facts.py",
 }  # fmt: skip
 """Modules of the agent that read files which no rank can write."""

@@ -52,17 +52,6 @@ class Mask:
         """Return `line` with masked secrets."""
         return self.hide(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace") if self else line
 
-    def settled(self, text: bytes) -> int:
-        """Return the number of bytes of `text` before what can be the beginning of a secret that continues after it.
-
-        The end of a whole secret is settled even if a secret can begin with it.
-        """
-        first = len(text) - max((_begun(needle, text) for needle in self._needles), default=0)
-        for start, end in self._spans(text) if first < len(text) else ():
-            if start <= first < end:
-                first = end
-        return first
-
     def scrub(self, path: str) -> None:
         """Overwrite the secrets in a finished file, in place. Holes stay holes."""
         if not self:
@@ -80,11 +69,6 @@ class Mask:
     def _spans(self, text: bytes) -> list[tuple[int, int]]:
         """Return start and end of the parts of `text` to mask, in order; two of them may overlap."""
         return sorted(span for needle in self._needles for span in _places(needle, text))
-
-
-def _begun(needle: bytes, text: bytes) -> int:
-    """Return the length of the longest end of `text` with which `needle` can begin, without the whole of it."""
-    return next((size for size in range(len(needle) - 1, 0, -1) if text.endswith(needle[:size])), 0)
 
 
 def _places(needle: bytes, text: bytes) -> Iterator[tuple[int, int]]:

@@ -71,7 +71,7 @@ class _Stream:
     offset: int
     partial_since: float | None = None
     kept: int = 0
-    """Bytes after `offset` with which a secret can begin: they are sent once more output or the end has come."""
+    """Bytes after `offset` in which a secret may begin: they are sent once more output or the end has come."""
 
 
 class LogFollower:
@@ -157,7 +157,7 @@ class LogFollower:
         length = cut(chunk, waited or is_last)
         stream.kept = 0
         if length and not is_last and not chunk.endswith(b"\n", 0, length):
-            shown = min(length, max(0, self._mask.settled(window) - before))
+            shown = cut(chunk[: max(0, length - self._mask.reach)], flush=True)
             length, stream.kept = shown, 0 if shown else length
         text = self._mask.hide(window)[before : before + length]
         if text:

@@ -46,21 +46,12 @@ def _programs(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
                 hint = f"install {program} on the node, or name its path there"
                 if program == task.python:
                     hint = "name the interpreter of the environment: --python /opt/conda/envs/NAME/bin/python"
-            hint = of_the_image(task, program) or (f"chmod +x {program}, or -- bash {program}" if is_path else hint)
+            hint = f"chmod +x {program}, or -- bash {program}" if is_path else hint
             yield protocol.Reason("not-executable", f"program {path} {reason}", hint)
         elif (why := _without_interpreter(found)) is not None:
             yield protocol.Reason("not-executable", f"program {found} cannot be executed: {why}", "")
-    broken = list(_interpreter(task))
-    yield from broken
-    if not broken:  # One that never ends is waited for once.
-        yield from _launcher_module(task)
+    yield from _interpreter(task)
     yield from _framework(task)
-
-
-def of_the_image(task: protocol.NodeTask, program: str) -> str:
-    """Return the hint for a missing interpreter of ranks in a container; "" for anything else."""
-    is_interpreter = task.container is not None and program == task.python
-    return "name the interpreter of the image: --python PATH" if is_interpreter else ""
 
 
 def unexecutable(path: str) -> str:
@@ -86,20 +77,31 @@ def absence(path: str) -> str:
 
 
 def _interpreter(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
-    """Refuse an interpreter that does not run here: its library, its loader or its architecture may be missing."""
+    """Refuse an interpreter that does not run here (its library, loader or architecture), or lacks the launcher.
+
+    A launcher whose package is missing would fail after the start, before any rank.
+    """
+    module = task.launcher[2] if task.launcher[1:2] == ["-m"] else ""
+    interpreter = task.launcher[0] if module else task.python
     programs = {rank.argv[0] for rank in task.ranks if rank.argv} | set(task.launcher[:1])
-    python = path_of(task.python, task.env.get("PATH", os.defpath))
-    if task.python not in programs or python is None:
+    python = path_of(interpreter, task.env.get("PATH", os.defpath))
+    if interpreter not in programs or python is None:
         return
-    words = [python, "-I", "-S", "-c", ""]
+    package = module.partition(".")[0]
+    words = ["-c", LOOK_FOR, package] if module else ["-I", "-S", "-c", ""]
+    cwd = task.workdir if os.path.isdir(task.workdir) else "/"
     try:
-        ended = subprocess.run(words, env=task.env, cwd="/", timeout=LOOK_S, capture_output=True)
+        ended = subprocess.run([python, *words], env=task.env, cwd=cwd, timeout=LOOK_S, capture_output=True)
     except subprocess.TimeoutExpired:
         text = f"no end within {LOOK_S:g} s"
     except OSError as error:
         text = str(error.strerror)
     else:
-        if ended.returncode == 0:
+        if ended.returncode == ABSENT and module:
+            text = f"{python} has no module {package}, of which {module} is a part"
+            hint = f"install {package} for it, or choose another with --python"
+            yield protocol.Reason("launcher-missing", text, hint)
+        if ended.returncode in (0, ABSENT):
             return
         lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
         text = lines[-1][:MOST_TEXT] if lines else f"status {ended.returncode}"
@@ -127,23 +129,6 @@ def _interpreter_of(path: str) -> str:
     return words[0] if line.startswith(b"#!") and words[0].startswith("/") else ""
 
 
-def _launcher_module(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
-    """Refuse a launcher whose package is missing, because it would fail after the start, before any rank."""
-    if task.launcher[1:2] != ["-m"]:
-        return
-    python, package = path_of(task.launcher[0], task.env.get("PATH", os.defpath)), task.launcher[2].partition(".")[0]
-    if python is None:
-        return
-    words = [python, "-c", LOOK_FOR, package]
-    try:
-        ended = subprocess.run(words, env=task.env, cwd=task.workdir, timeout=LOOK_S, capture_output=True)
-    except (OSError, subprocess.TimeoutExpired):
-        return  # Another check reports an interpreter that cannot start.
-    if ended.returncode == ABSENT:
-        text = f"{python} has no module {package}, of which {task.launcher[2]} is a part"
-        yield protocol.Reason("launcher-missing", text, f"install {package} for it, or choose another with --python")
-
-
 def _framework(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Refuse a script of another framework, which `--framework auto` could not read on the controller."""
     if not task.unread_program:
@@ -165,17 +150,17 @@ LOGIND_S = 5.0
 
 
 def problems(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.Reason]:
-    """Return all reasons why this node cannot run `task`, except busy ports and devices (see `holdings`)."""
-    return [*of_programs(task), *of_node(task, directory)]
+    """Return all reasons why this node cannot run `task`, except busy ports and devices (see `holdings`).
 
-
-def of_node(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.Reason]:
-    """Return the reasons that do not depend on the root directory of the ranks."""
-    return [*_logs(directory), *_hostname(task), *_loopback(task), *_logout(), *environment.interface_problems(task)]
+    Programs of a container are looked for where they are (see `spawn.Exec`).
+    """
+    programs = of_programs(task) if task.container is None else []
+    of_node = [*_logs(directory), *_hostname(task), *_loopback(task), *_logout()]
+    return [*programs, *of_node, *environment.interface_problems(task)]
 
 
 def of_programs(task: protocol.NodeTask) -> list[protocol.Reason]:
-    """Return the reasons in the directories and programs which ranks see; in a container, those of its image."""
+    """Return the reasons in the directories and programs which ranks see."""
     programs = [*_programs(task), *_needs(task)]
     if not os.path.isdir(task.workdir):
         programs = [
@@ -199,8 +184,7 @@ def _needs(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     for need in task.needs:
         path = os.path.join(task.workdir, need.path)
         if not os.path.exists(path):
-            hint = of_the_image(task, need.path) or need.hint
-            yield protocol.Reason("path-missing", f"{path} {absence(path)}", hint)
+            yield protocol.Reason("path-missing", f"{path} {absence(path)}", need.hint)
 
 
 def _logs(directory: RunDirectory) -> Iterator[protocol.Reason]:

@@ -21,7 +21,6 @@ from typing import Any
 
 from pylaunch import protocol
 from pylaunch.agent.shared import cgroups, essentials, leases, processes, run_processes
-from pylaunch.agent.shared.text import stat_of, text_or_none
 from pylaunch.base.layout import RUN_ID, NodeRoot
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 
@@ -325,10 +324,9 @@ def _held(gpu: str, holders: list[tuple[int, int]], host: str) -> Iterator[proto
         holder = f"pid {pid} ({process.command[:100]}) of {leases.user_name(uid)} since {since}"
         memory = f", {used >> 20} MiB" if used else ""
         is_ours = uid == os.getuid()
-        if is_ours and _is_leftover(process):
-            hint = f"a leftover: pylaunch clean --yes --limit {host}"
-        else:
-            hint = f"wait for it, or end it on the node: {'' if is_ours else 'sudo '}kill {pid}"
+        hint = f"wait for it, or end it on the node: {'' if is_ours else 'sudo '}kill {pid}"
+        if is_ours and processes.has_variables(pid, *processes.RANK_VARIABLES):
+            hint = f"pylaunch clean --limit {host} lists it if its launcher is gone; {hint}"
         yield protocol.Reason("gpu-busy", f"{gpu} is in use by {holder}{memory}", f"{hint}; {INSIST}gpu.free")
 
 
@@ -339,23 +337,6 @@ def _is_of_live_run(pid: int) -> bool:
         return bool(RUN_ID.match(run)) and run_processes.is_live(NodeRoot(root).run(run))
     except OSError:  # The root belongs to another user, whose run may be live.
         return True
-
-
-def _is_leftover(process: processes.Process) -> bool:
-    """Return whether `clean --yes` ends `process`, of this user: whoever started it is gone.
-
-    Stricter than `clean`, which reads all processes: a service, a container or a terminal may want it.
-    """
-    try:
-        top = process
-        while processes.has_variables(top.parent, *processes.RANK_VARIABLES):
-            top = processes.read(top.parent)
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    unit, above = (text_or_none(f"/proc/{pid}/cgroup") or "" for pid in (top.pid, top.parent))
-    is_orphan = top.parent == 1 or above.endswith("/init.scope")
-    has_terminal = stat_of(top.pid)[4:5] != ["0"]
-    return is_orphan and not has_terminal and not unit.endswith(".service") and not cgroups.container(process.pid)
 
 
 def _report(writing: int, names: list[str]) -> None:

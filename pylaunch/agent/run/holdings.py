@@ -19,8 +19,6 @@ from pylaunch.base.layout import NodeRoot, default_root
 
 OTHER_PORT = "choose another port with --port"
 OPEN_MORE = "add 29400-29599 or other free ports to firewall_member_ports, and pylaunch provision --roles firewall"
-MOST_HOLDERS = 3
-"""Largest number of port holders in a message."""
 
 
 class Holdings(Part):
@@ -89,8 +87,9 @@ class Holdings(Part):
             return
         where = "" if opened is None else ", of those that the firewall opens to the members,"
         text = f"none of {len(candidates)} ports for the rendezvous{where} is free ({ports.spans(candidates)})"
-        by = [*_held_by(leased), *(_port_problem(*each).message for each in used[-1:])]
-        yield protocol.Reason("port-busy", "; ".join([text, *by]), hint)
+        held = [f"port {port} is held for {leases.holder(leases.port_name(port))}" for port in leased[-1:]]
+        last = [*held, *(_port_problem(*each).message for each in used[-1:])]
+        yield protocol.Reason("port-busy", "; ".join([text, *last]), hint)
 
     def _hold(self, port: int) -> protocol.Reason | None:
         """Lease and bind `port`, or return the reason why that failed."""
@@ -148,18 +147,6 @@ class Holdings(Part):
             listener = ports.listener(self.port)
             if listener is not None and listener.run == self._task.run:
                 yield f"port {self.port} is still held by {listener}"
-
-
-def _held_by(leased: list[int]) -> Iterator[str]:
-    """Yield the holders of leased ports, each with its ports."""
-    found = leases.holders(map(leases.port_name, leased))
-    by_holder: dict[str, list[int]] = {}
-    for port in leased:
-        by_holder.setdefault(str(found[leases.port_name(port)] or "a process that is gone"), []).append(port)
-    for holder, held in list(by_holder.items())[:MOST_HOLDERS]:
-        yield f"{ports.spans(held)}: held for {holder}"
-    if len(by_holder) > MOST_HOLDERS:
-        yield f"others: held for {len(by_holder) - MOST_HOLDERS} more"
 
 
 def _hint_for(holder: leases.Holder) -> str:

@@ -16,12 +16,15 @@ from pylaunch.agent.shared import clean
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import STOP_REQUESTED, Record, stop_requested
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import NodeRoot
-from pylaunch.protocol.node_task import GPU_MODELS
+from pylaunch.protocol.node_task import CONTAINER_IMAGE, GPU_MODELS
 
 if TYPE_CHECKING:
     from pylaunch.agent.containers import JoinableContainer
+
+
+IN_IMAGE = "the image must have it; name the interpreter of the image: --python PATH"
 
 
 class RefusedError(Exception):
@@ -58,21 +61,23 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
     holdings = Holdings(task, root)
     gpus = gpu_checks.GpuCheck(task)
     container: JoinableContainer | None = None
-    facts: tuple[dict[str, str], dict[str, str]] = ({}, {})
     if task.container is not None:
-        from pylaunch.agent import containers  # noqa: PLC0415 -- only runs in containers need it
+        from pylaunch.agent.containers import ContainerError, start_container  # noqa: PLC0415 -- few runs need it
 
-        task, container, problems, facts = containers.prepared(task, root)
-        reasons += [*checks.of_node(task, record.directory), *problems]
-    else:
-        reasons += checks.problems(task, record.directory)
+        try:
+            container = start_container(task, root)
+            task = replace(task, env={**container.env, **task.env})
+        except ContainerError as error:
+            reasons.append(error.reason)
+    reasons += checks.problems(task, record.directory)
     taken = holdings.take()
     reasons += gpus.problems(is_leased=any(reason.code == "device-leased" for reason in taken))
     reasons += taken
     workers = WorkerGroup(protocol.Prepare(task, message.secrets), root, record.directory, container)
     try:
         if not reasons:
-            reasons += [protocol.Reason("cannot-start", problem) for problem in workers.fork_to_gate()]
+            hint = "" if container is None else IN_IMAGE
+            reasons += [protocol.Reason("cannot-start", each, hint) for each in dict.fromkeys(workers.fork_to_gate())]
     except OSError as error:
         reasons.append(protocol.Reason("cannot-fork", f"a process cannot be started: {error}"))
     if reasons:
@@ -80,8 +85,10 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         workers.remove_what_they_used()
         holdings.drop()
         raise RefusedError(reasons)
-    if container is None:
-        facts = essentials(task.python), installed_libraries(task.python)
+    python = task.python if container is None else ""
+    facts = essentials(python)
+    if container is not None:
+        facts[CONTAINER_IMAGE] = container.digest
     if gpus.models:
-        facts[0][GPU_MODELS] = gpus.models
-    return PreparedRun(Run(workers, holdings, record, loop), cleaned.removed, *facts)
+        facts[GPU_MODELS] = gpus.models
+    return PreparedRun(Run(workers, holdings, record, loop), cleaned.removed, facts, installed_libraries(python))

@@ -55,6 +55,9 @@ class Run:
         self._container_end: threading.Thread | None = None
         """Ends the container of a run that is over. No child is reaped here meanwhile."""
 
+        self._end = "finished", ""
+        """Outcome and message of the run, once its container ends."""
+
         self._container_left: list[str] = []
         """Why the container is left."""
 
@@ -105,7 +108,7 @@ class Run:
 
     def release(self, after_s: float, now: float, port: int | None = None) -> None:
         """Start in `after_s` seconds, at once if that is past. More than RELEASE_AHEAD_S ends the run."""
-        if self.life.phase != "prepared" or self._release is not None:
+        if self.life.phase != "prepared" or self._release is not None or self._is_ending:
             return
         if after_s > RELEASE_AHEAD_S:
             self.abort(
@@ -133,7 +136,7 @@ class Run:
             self._loop.forget(started)
         self._workers.kill_at_gate()
         self._record.append(protocol.Stopping(reason, time.time(), by_hand))
-        self._finish("aborted", reason)
+        self._begin_end("aborted", reason)
 
     def examine(self, request: protocol.Examine, deliver: Deliver) -> None:
         """Take a view of each rank that runs, and the facts of the node if requested, for `deliver`."""
@@ -157,7 +160,7 @@ class Run:
             return
         if self._container_end is not None:
             if not self._container_end.is_alive():
-                self._finish("finished", "")
+                self._finish(*self._end)
             return
         for part in self._parts:
             part.tick(now)
@@ -178,10 +181,7 @@ class Run:
         self._follow(lifecycle.end_examination(self.life, now, is_failing=self._is_failing()))
         self._obey(lifecycle.tick(self.life, now))
         if self.life.is_over or self.life.has_given_up(now):
-            if self._workers.container is None:
-                self._finish("finished", "")
-            else:
-                self._begin_end_of_container()
+            self._begin_end("finished", "")
 
     def _on_entry(self, entry: RankConnection, line: bytes) -> None:
         refusal = None if self.life.phase == "running" and not self._is_ending else "the run is being stopped"
@@ -301,8 +301,13 @@ class Run:
         if evidence is not None:
             self._record.append(evidence)
 
-    def _begin_end_of_container(self) -> None:
-        """End the container beside the loop: its engine may take longer than a node may be silent."""
+    def _begin_end(self, outcome: str, message: str) -> None:
+        """End the run, and before that its container, beside the loop: its engine may take long, and a node must not be
+        silent for long."""
+        if self._workers.container is None:
+            self._finish(outcome, message)
+            return
+        self._end = outcome, message
         self._container_left = [f"the container of run {self.task.run}: its end is unknown"]
 
         def end() -> None:
@@ -315,7 +320,7 @@ class Run:
             end()
 
     def _finish(self, outcome: str, message: str) -> None:
-        left = self._container_left + self._workers.end_container()
+        left = self._container_left
         grace_s = 0.0 if self.life.kill_at is not None and time.monotonic() > self.life.kill_at else LEFTOVER_GRACE_S
         left += [f"{process} survives SIGKILL" for process in processes.end_all(self._workers.all_processes, grace_s)]
         list(self._workers.reap(time.time()))

@@ -257,10 +257,15 @@ def _is_untouched(path: str, laid_out: int) -> bool:
 def _put(root: NodeRoot, target: str, file: tuple[str, int, int, str]) -> None:
     _, mode, _, digest = file
     os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-    with open(rank_files.open_regular(root.blob(digest)), "rb") as source:
-        if _copy(source, target, mode | stat.S_IWUSR | stat.S_IRUSR) != digest:
-            os.unlink(root.blob(digest))
-            raise AgentError(f"{root.blob(digest)} had been changed on this host and was removed; start again")
+    aside = f"{target}.{os.getpid()}"
+    try:
+        with open(rank_files.open_regular(root.blob(digest)), "rb") as source:
+            if _copy(source, aside, mode | stat.S_IWUSR | stat.S_IRUSR) != digest:
+                os.unlink(root.blob(digest))
+                raise AgentError(f"{root.blob(digest)} had been changed on this host and was removed; start again")
+        os.replace(aside, target)
+    finally:
+        rank_files.remove(aside)  # The disk may be full: an attempt after this one finds no half of a file.
 
 
 def _put_link(target: str, link: str) -> None:

@@ -9,12 +9,13 @@ The process reports its progress on the descriptor that `spawn` returns: a byte 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pylaunch.agent.shared import rank_files
 from pylaunch.base.dataclass import dataclass
@@ -57,6 +58,9 @@ class Exec:
     cwd: str
     join: Callable[[], None] | None = None
     """Makes the process one of a container, where `argv` and `cwd` are; raises OSError. None: there is no container."""
+
+    needs: Sequence[str] = ()
+    """Paths that the program needs in the container."""
 
 
 def spawn(what: Exec, outputs: tuple[str, str], gate: tuple[int, int] | None = None) -> tuple[int, int]:
@@ -125,6 +129,8 @@ def _become(what: Exec, outputs: tuple[str, str], wait_at_gate: Callable[[], int
         if what.join is not None:
             what.join()
         os.chdir(what.cwd)
+        if what.join is not None:
+            _look_for(what)
         port = wait_at_gate()
         if port:
             argv = [with_port(word, port) for word in argv]
@@ -132,11 +138,20 @@ def _become(what: Exec, outputs: tuple[str, str], wait_at_gate: Callable[[], int
         os.execvpe(argv[0], argv, env)
     except OSError as error:
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
-        os.write(
-            2, f"pylaunch: cannot run {argv[0]} in {what.cwd}: {error.strerror}\n".encode("utf-8", "surrogateescape")
-        )
+        why = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        os.write(2, f"pylaunch: cannot run {argv[0]} in {what.cwd}: {why}\n".encode("utf-8", "surrogateescape"))
     finally:
         os._exit(code)
+
+
+def _look_for(what: Exec) -> None:
+    """Raise OSError for a program or a path that is not in the container: its exec would fail after the release."""
+    program = what.argv[0]
+    directories = [""] if "/" in program else os.get_exec_path(what.env)
+    if not any(os.access(os.path.join(each, program), os.X_OK) for each in directories):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
+    for path in what.needs:
+        os.stat(path)
 
 
 def _redirect(outputs: tuple[str, str]) -> None:

@@ -196,9 +196,10 @@ class WorkerGroup:
         else:
             programs = [(rank.rank, self._rank_words(rank.argv), self._rank_layers(rank)) for rank in self.task.ranks]
         join = None if self.container is None else self.container.join
+        needs = [need.path for need in self.task.needs]
         for rank, argv, layers in programs:
             env = composed_values({**self._layers, **layers})
-            what = spawn.Exec(argv, env, self.task.workdir, join)
+            what = spawn.Exec(argv, env, self.task.workdir, join, needs)
             pid, started = spawn.spawn(what, self._outputs(rank), self._gate)
             self._ranks[pid] = rank
             self.at_gate[started] = (rank, pid)

@@ -94,18 +94,8 @@ def prune_archives(root: NodeRoot, current: str) -> list[str]:
     used = " ".join([root.archive(current), *(process.command for process in processes.mine())])
     removed = [path for path in root.all_archives()[:-KEPT_ARCHIVES] if path not in used]
     for path in removed:
-        _unlink(path, *beside(path))
+        _unlink(path, *glob.glob(glob.escape(path) + ".*"))  # Compiled modules, and partial uploads.
     return removed
-
-
-def forget_compiled(archive: str) -> None:
-    """Remove the compiled files of an archive that was replaced."""
-    _unlink(*(path for path in beside(archive) if not path.rpartition(".")[2].isdecimal()))
-
-
-def beside(archive: str) -> list[str]:
-    """Return the files beside an archive: compiled modules per Python, and partial uploads per process."""
-    return glob.glob(glob.escape(archive) + ".*")
 
 
 def _unlink(*paths: str) -> None:

@@ -48,5 +48,5 @@ def test_a_node_that_ends_the_run_with_the_session_of_its_start_refuses(
 
     monkeypatch.setattr(checks, "ended", ended)
     monkeypatch.setattr(checks, "text_or_none", text_or_none)
-    found: Any = checks.of_node(task(tmp_path, "true"), NodeRoot(str(tmp_path)).run("r1"))
+    found: Any = checks.problems(task(tmp_path, "true"), NodeRoot(str(tmp_path)).run("r1"))
     assert ("ended-at-logout" in {each.code for each in found}) is refused
