@@ -70,7 +70,3 @@ def test_ssh_is_open_to_everyone(wanted: RoleVariables, as_root: Host, fresh_log
 
 def test_the_next_boot_brings_them_back(wanted: RoleVariables, as_root: Host) -> None:
     assert as_root.run("systemctl is-enabled pylaunch-firewall.service").stdout.strip() == "enabled"
-
-
-def test_nothing_waits_to_be_confirmed(wanted: RoleVariables, as_root: Host) -> None:
-    assert not as_root.file("/var/lib/pylaunch/firewall/armed").exists

@@ -76,7 +76,3 @@ def test_a_host_finds_itself_where_its_peers_do(
     assert addresses
     assert not any(ipaddress.ip_address(address).is_loopback for address in addresses)
     assert addresses & set(host.check_output("hostname --all-ip-addresses").split())
-
-
-def test_lines_of_others_in_etc_hosts_stay(variables: RoleVariables, host: Host) -> None:
-    assert host.file("/etc/hosts").contains("localhost")

@@ -9,8 +9,6 @@ import pytest
 from conftest import LISTING, Members, RoleVariables
 from testinfra.host import Host
 
-from pylaunch.model.cluster import Connection
-
 pytestmark = pytest.mark.role("ssh_access")
 
 KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
@@ -46,26 +44,6 @@ def test_the_host_keys_of_members_are_where_every_user_looks(
     found = re.findall("^# Host (.+) found: .*\n(.*)", host.run(ask, *places).stdout, re.MULTILINE)
     for place, key in sorted(keys):
         assert any(name == place and key in line for name, line in found), f"the key of {place} is not known"
-
-
-def test_the_next_member_is_who_it_is_known_as(
-    variables: RoleVariables, host: Host, name: str, members: Members
-) -> None:
-    """A ring: every member looks, and every member is looked at. Nobody logs in: the key comes before that."""
-    if not trusted(members):
-        pytest.skip("no host key is trusted yet (pylaunch trust)")
-    names = members.cluster.names
-    peer = members.cluster[names[(names.index(name) + 1) % len(names)]]
-    if peer.name == name or peer.connection is not Connection.SSH:
-        pytest.skip("there is no other member to look at")
-    port = str(peer.ssh.port or 22)
-    options = "-o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null -o ConnectTimeout=5"
-    # An exit code of 255 means to testinfra that its own connection broke.
-    look = f"ssh {options} -o PreferredAuthentications=none -p %s %s true || test $? -eq 255"
-    output = host.run(look, port, peer.address).stderr
-    assert "Host key verification failed" not in output, output
-    if "Permission denied" not in output:
-        pytest.skip(f"{name} does not reach {peer.name}: {output.strip()}")
 
 
 def test_the_keys_of_the_cluster_may_log_in(

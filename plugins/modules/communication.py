@@ -50,14 +50,6 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-profile:
-  description: Kind of network.
-  type: str
-  returned: success
-interface:
-  description: Interface of rank traffic.
-  type: str
-  returned: success
 files:
   description: Files for the host, each with C(path), C(content), and C(foreign), true where somebody else wrote the
     file that exists.
@@ -102,8 +94,6 @@ def main() -> None:
         module.fail_json(msg=str(error))
     module.exit_json(
         changed=False,
-        profile=answer["profile"],
-        interface=answer["interface"],
         files=[
             {"path": path, "content": content, "foreign": is_foreign(path)}
             for path, content in sorted(answer["files"].items())

@@ -125,4 +125,4 @@ def echo(node: LabNode, port: int) -> None:
 
 
 def is_armed(node: LabNode) -> bool:
-    return Path(f"/proc/{node.leader}/root/var/lib/pylaunch/firewall/armed").exists()
+    return Path(f"/proc/{node.leader}/root/run/pylaunch/firewall/armed").exists()

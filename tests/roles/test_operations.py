@@ -50,8 +50,7 @@ def test_the_lines_that_would_change_are_shown_once_for_all_hosts(lab: Lab) -> N
     for name in ("n1", "n2"):
         lab[name].run("sh", "-c", "echo '* soft memlock 64' >> /etc/security/limits.d/90-pylaunch.conf")
     shown = provision(lab, "--plan", "--diff").stdout
-    assert "content differs, +0 -1" in shown
-    assert shown.count("n[1-2]: host_baseline: /etc/security/limits.d/90-pylaunch.conf +0 -1\n") == 1
+    assert shown.count("n[1-2]: host_baseline: /etc/security/limits.d/90-pylaunch.conf\n") == 1
     assert "\n-* soft memlock 64\n" in shown
     for name in ("n1", "n2"):
         lab[name].run("sed", "-i", "/^[*] soft memlock 64$/d", "/etc/security/limits.d/90-pylaunch.conf")
@@ -180,7 +179,6 @@ def test_verify_passes_on_nodes_that_were_provisioned_and_reports_to_ci(lab: Lab
     assert names >= {f"test_no_file_was_edited[{name}]" for name in NODES}
     skips = {case.get("name"): each.get("message") for case in suite for each in case.iter("skipped")}
     assert skips["test_libraries_and_driver_are_of_one_version[n1]"] == "n1 has no NVIDIA device"
-    assert "test_the_next_member_is_who_it_is_known_as[n1]" not in skips, "the ring was gone round"
 
 
 def test_verify_distinguishes_a_host_that_is_down_from_one_that_is_wrong(lab: Lab) -> None:

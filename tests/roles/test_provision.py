@@ -75,21 +75,16 @@ def as_bob(provisioned: Provisioned, tmp_path: Path) -> Iterator[Path]:
     node.run("userdel", "--force", "--remove", "bob", check=False)
 
 
-def test_a_sudo_that_wants_a_password_is_recognised_before_anything_changes(
-    provisioned: Provisioned, as_bob: Path
-) -> None:
-    refused = provisioned.lab.pylaunch("provision", "-i", str(as_bob))
-    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "error: sudo does not make this user root, so nothing was changed\n  n3: " in refused.stderr
-    assert f"hint: pylaunch provision -i {as_bob} -K" in refused.stderr
-    undone = provisioned.lab.pylaunch("provision", "-i", str(as_bob), "--reset", "--yes")
-    assert "error: sudo does not make this user root, so nothing was changed\n  n3: " in undone.stderr
-    assert f"hint: pylaunch provision -i {as_bob} --reset -K" in undone.stderr
-    wrong = process.run(
-        provisioned.lab.command("provision", "-i", str(as_bob), "-K"), stdin=b"other\n", env=provisioned.lab.environment
-    )
-    assert wrong.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "error: sudo does not accept the password, so nothing was changed\n  n3: " in wrong.stderr
+def test_a_sudo_that_wants_a_password_is_answered_with_the_flag(provisioned: Provisioned, as_bob: Path) -> None:
+    words = ("provision", "-i", str(as_bob), "--roles", "time_sync")
+    wrong = process.run(provisioned.lab.command(*words, "-K"), stdin=b"other\n", env=provisioned.lab.environment)
+    undone = provisioned.lab.pylaunch(*words, "--reset", "--yes")
+    missing = provisioned.lab.pylaunch(*words)
+    for refused, reason in ((missing, "Missing"), (undone, "Missing"), (wrong, "Incorrect")):
+        assert refused.returncode == ExitCode.PROVISION_FAILED
+        assert "1 of 1 hosts could not be provisioned: n3" in refused.stderr
+        assert f"{reason} sudo password" in refused.stderr
+        assert "hint: repeat the command with -K" in refused.stderr
 
 
 def test_a_person_types_the_password_once_and_it_is_on_no_screen(
@@ -97,7 +92,7 @@ def test_a_person_types_the_password_once_and_it_is_on_no_screen(
 ) -> None:
     keyboard, terminal = os.openpty()
     output = tmp_path / "output"
-    command = provisioned.lab.command("provision", "-i", str(as_bob), "--roles", "time_sync")
+    command = provisioned.lab.command("provision", "-i", str(as_bob), "--roles", "time_sync", "-K")
     with output.open("wb") as sink:
         typed = subprocess.Popen(
             command, env={**os.environ, **provisioned.lab.environment}, stdin=terminal, stdout=sink, stderr=sink,
@@ -105,7 +100,7 @@ def test_a_person_types_the_password_once_and_it_is_on_no_screen(
         )  # fmt: skip
         try:
             # What is typed before the terminal has stopped echoing is thrown away.
-            wait_until(lambda: "sudo password of n3: " in output.read_text(), "the question")
+            wait_until(lambda: "sudo password: " in output.read_text(), "the question")
             os.write(keyboard, b"secret\n")
             assert typed.wait(300) == ExitCode.DONE, output.read_text()
         finally:

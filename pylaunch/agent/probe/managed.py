@@ -1,6 +1,6 @@
 """State of what roles manage on this host: the module `manifest` records it at the end of a role, later it is compared.
 
-    {"version": 1, "roles": {"time_sync": {"inputs": "4f…", "notes": [], "managed": {"hold": {"curl": "held"}}}}}
+    {"version": 1, "roles": {"time_sync": {"inputs": "4f…", "notes": [], "managed": {"hold": {"curl": "hold"}}}}}
 
 A manifest names files, units, packages and settings to look at, and nothing to run. The module `manifest` of the
 Ansible collection uses this file, too. So it imports only the standard library, for Python >= 3.8.
@@ -205,20 +205,15 @@ def _units(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _packages(names: Sequence[str]) -> list[str]:
-    found = _dpkg("${Package} ${db:Status-Status}\n", names)
-    return [found.get(name, "not installed") for name in names]
+def _dpkg(field: str) -> Read:
+    """Return a function that reads a field of packages."""
 
+    def read(names: Sequence[str]) -> list[str]:
+        output = _output(["dpkg-query", "--show", "--showformat", "${Package} ${" + field + "}\n", "--"], names)
+        found = {row[0]: row[1] for row in map(str.split, output.splitlines()) if len(row) == 2}
+        return [found.get(name, "not installed") for name in names]
 
-def _holds(names: Sequence[str]) -> list[str]:
-    found = _dpkg("${Package} ${db:Status-Want}\n", names)
-    return [{"hold": "held", None: "not installed"}.get(found.get(name), "not held") for name in names]
-
-
-def _dpkg(form: str, names: Sequence[str]) -> dict[str, str]:
-    output = _output(["dpkg-query", "--show", "--showformat", form, "--"], names)
-    rows = [line.split() for line in output.splitlines()]
-    return {row[0]: row[1] for row in rows if len(row) == 2}
+    return read
 
 
 def _output(words: list[str], names: Sequence[str]) -> str:
@@ -243,7 +238,7 @@ KINDS: dict[str, Read] = {
     "environment": _each(_environment),
     "route": _each(_route),
     "unit": _units,
-    "package": _packages,
-    "hold": _holds,
+    "package": _dpkg("db:Status-Status"),
+    "hold": _dpkg("db:Status-Want"),
 }
 """Kinds of what is managed, each with how its state is read."""

@@ -1,18 +1,17 @@
 """`pylaunch provision`: bring every host of the inventory to the same known state."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import judge_settings
 from pylaunch.features.provision import view
-from pylaunch.features.provision.batches import batches
-from pylaunch.features.provision.convergence import ALL_AT_ONCE, ProvisionOptions
+from pylaunch.features.provision.convergence import ALL_AT_ONCE, ProvisionOptions, batches
+from pylaunch.features.provision.errors import failed_tasks
 from pylaunch.features.provision.provisioning import (
     ProvisionPlan,
     ProvisionReport,
@@ -23,10 +22,9 @@ from pylaunch.features.provision.provisioning import (
     reset_hosts,
     roll_back,
 )
-from pylaunch.features.provision.root_access import is_password_missing, refused_by_sudo, sudo_error
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.hostset import alike, fold
+from pylaunch.model.hostset import fold
 from pylaunch.model.text.quantity import counted
 from pylaunch.terminal import console, document, options
 
@@ -107,17 +105,17 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
     flags = ProvisionFlags(**asked)
     flags.refuse_contradictions(limit)
     cluster = load_cluster(inventory, limit=limit)
-    plan, refused = _planned(cluster, flags, flags.options())
+    plan = _planned(cluster, flags)
     if flags.undo:
         _reset(plan, flags)
         return ExitCode.DONE
-    view.show_left_out(plan)
-    if flags.plan_only:
-        report = ProvisionReport(_looked_ahead(plan, refused), None)
-    else:
+    view.show_lacking(plan)
+    if not flags.plan_only:
         report = _provision(_rolled_back(plan) if flags.rollback else plan)
-    if flags.plan_only and not as_json:
-        view.show_plan(report.plan)
+    else:
+        if not as_json:
+            view.show_plan(plan)
+        report = _looked_ahead(plan)
     if flags.with_diff and not as_json:
         view.show_lines(report.lines)
     if not flags.plan_only:
@@ -128,31 +126,23 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
     return ExitCode.DONE
 
 
-def _planned(cluster: Cluster, flags: ProvisionFlags, chosen: ProvisionOptions) -> tuple[ProvisionPlan, dict[str, str]]:
-    """Return the plan, and hosts on which sudo refuses, which a plan reports and a change does not begin with. Asks for
-    the password of sudo where hosts to change want one."""
+def _planned(cluster: Cluster, flags: ProvisionFlags) -> ProvisionPlan:
+    chosen = flags.options()
     with console.working(f"asking {counted(len(cluster.hosts), 'host')}"):
         if flags.undo:
-            plan = plan_reset(cluster, chosen)
-        else:
-            plan = plan_provision(cluster, chosen, judge_settings, on_note=console.say)
-        refused = refused_by_sudo(plan.request, plan.found, on_all=flags.undo)
-    if not refused or (flags.plan_only and not flags.undo):
-        return plan, refused
-    if not (is_password_missing(plan.request, refused) and sys.stdin.isatty()):
-        raise sudo_error(plan.request, refused, *(("--reset",) if flags.undo else ()))
-    password = console.password(f"sudo password of {fold(refused)}")
-    return _planned(cluster, flags, replace(chosen, become_password=password))
+            return plan_reset(cluster, chosen)
+        return plan_provision(cluster, chosen, judge_settings, on_note=console.say)
 
 
-def _looked_ahead(plan: ProvisionPlan, refused: dict[str, str]) -> ProvisionPlan:
-    """Return the plan with Ansible's check mode, on the hosts where it can become root."""
-    hosts = [host for host in plan.found.changes if plan.found.changes[host] and host not in refused]
+def _looked_ahead(plan: ProvisionPlan) -> ProvisionReport:
+    """Print what Ansible, in check mode, would change on hosts that differ."""
     with console.working("check mode") as redraw:
-        ahead = look_ahead(plan, hosts, lambda progress: redraw(f"{progress.role}: {progress.task}"))
-    for names, why in alike({host: (why,) for host, why in refused.items()}):
-        console.say(f"{names}: what the roles would change needs root: {why}")
-    return ahead
+        lines = view.ProvisionView(redraw, is_check=True)
+        report = look_ahead(plan, lines.show)
+    lines.end()
+    for line in failed_tasks(report.result.failures if report.result is not None else ()):
+        console.say(f"  would fail: {line}")
+    return report
 
 
 def _provision(plan: ProvisionPlan) -> ProvisionReport:

@@ -21,7 +21,6 @@ from pylaunch.features.provision.manifest import (
     ask_manifests,
     changes_of,
     notes_of,
-    role_of,
 )
 from pylaunch.inventory.load import listing_of
 from pylaunch.model.cluster import Cluster
@@ -32,8 +31,6 @@ from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook
 
 PYTHON_ENV = "python_env"
-
-
 ALL_AT_ONCE = "100%"
 
 
@@ -98,7 +95,7 @@ class ProvisionSurvey:
     wanted: Wanted
     answers: Mapping[str, Answer]
     changes: Mapping[str, tuple[Change, ...]]
-    """Differences, by host; hosts whose state is missing have no entry."""
+    """Differences, by host; hosts out of reach have no entry."""
 
     def only(self, hosts: Collection[str]) -> "ProvisionSurvey":
         """Return the survey without hosts outside of `hosts`."""
@@ -122,20 +119,15 @@ class ProvisionSurvey:
         return {host: answer for host, answer in self.answers.items() if isinstance(answer, Unreachable)}
 
     @property
-    def without_python(self) -> dict[str, NoPython]:
-        """Hosts that lack the agent's interpreter."""
-        return {host: answer for host, answer in self.answers.items() if isinstance(answer, NoPython)}
-
-    @property
     def to_change(self) -> tuple[str, ...]:
         """Hosts on which Ansible must run."""
-        return tuple(host for host in self.answers if self.changes.get(host) or host in self.without_python)
+        return tuple(host for host in self.answers if self.changes.get(host))
 
     @property
     def roles_to_run(self) -> tuple[str, ...]:
         """Roles that differ on any host, in playbook order; all roles if a host has no interpreter yet."""
         drifted = {change.role for changes in self.changes.values() for change in changes}
-        return tuple(role for role in self.wanted.roles if role in drifted or self.without_python)
+        return tuple(role for role in self.wanted.roles if role in drifted or "" in drifted)
 
 
 @dataclass(frozen=True)
@@ -152,8 +144,7 @@ class Convergence:
     @property
     def is_good(self) -> bool:
         """Every changed host is in its desired state."""
-        is_proven = not self.after.unreachable and not self.after.without_python
-        return self.result.ok and is_proven and not any(self.after.changes.values())
+        return self.result.ok and not self.after.unreachable and not any(self.after.changes.values())
 
 
 @dataclass(frozen=True)
@@ -165,6 +156,30 @@ class BatchStarted:
 
 
 ProvisionEvent = BatchStarted | Progress
+
+
+def batches(hosts: Sequence[str], serial: str) -> tuple[tuple[str, ...], ...]:
+    """Cut `hosts` into the batches of `serial` ("1,10%,100%"): percentages are of all hosts, the last size repeats.
+
+    Raises UsageError for a size that is neither a number nor a percentage above zero.
+    """
+    sizes = [_size(word.strip(), len(hosts)) for word in serial.split(",")]
+    cut: list[tuple[str, ...]] = []
+    begin = 0
+    while begin < len(hosts):
+        end = begin + sizes[min(len(cut), len(sizes) - 1)]
+        cut.append(tuple(hosts[begin:end]))
+        begin = end
+    return tuple(cut)
+
+
+def _size(word: str, total: int) -> int:
+    number = word.removesuffix("%")
+    if not number.isdecimal() or int(number) == 0:
+        raise UsageError(
+            f"--serial {word}: expected a number of hosts or a percentage", hint="for example: --serial 1,10%,100%"
+        )
+    return max(1, total * int(number) // 100) if word.endswith("%") else int(number)
 
 
 def request_of(cluster: Cluster, options: ProvisionOptions) -> ProvisionRequest:
@@ -182,28 +197,18 @@ def request_of(cluster: Cluster, options: ProvisionOptions) -> ProvisionRequest:
 def survey(request: ProvisionRequest) -> ProvisionSurvey:
     """Compare every host with its manifest, and its manifest with the inputs of today. Changes nothing."""
     cluster = request.cluster
-    name = cluster.env_name
     wanted = wanted_of(
         content.content_directory(),
         listing_of(Path(cluster.sources[0])),
         cluster.names,
         only=request.roles,
         given={
-            "pylaunch_environment_name": name or "",
+            "pylaunch_environment_name": cluster.env_name or "",
             "python_env_source": _digest(request.environment / MANIFEST),
             "ssh_access_known_hosts_source": _digest(Path(cluster.known_hosts or "")),
         },
     )
-    return _compared(request, wanted if name is None else _with_entry(wanted, f"{PYTHON_ENV}/{name}"))
-
-
-def _with_entry(wanted: Wanted, entry: str) -> Wanted:
-    """Return `wanted` with another name for the entry of a role, which has one for each environment."""
-    hosts = {
-        host: {entry if name == role_of(entry) else name: digest for name, digest in each.items()}
-        for host, each in wanted.hosts.items()
-    }
-    return replace(wanted, hosts=hosts)
+    return _compared(request, wanted)
 
 
 def _digest(file: Path) -> str:
@@ -213,18 +218,22 @@ def _digest(file: Path) -> str:
 def run_site(
     request: ProvisionRequest,
     found: ProvisionSurvey,
-    roles: Sequence[str],
     *,
     check: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> PlaybookResult:
-    """Run `roles` of the playbook on the hosts of `request`; with `check`, only report what they would change."""
+    """Run the roles that differ on the hosts of `request`; with `check`, only report what they would change."""
+    roles = found.roles_to_run
     run = PlaybookRun(
         playbook=content.playbook("site"),
         cluster=request.cluster,
-        tags=tuple(roles),
+        tags=roles,
         skip_tags=tuple(sorted({each.name for each in content.roles_directory().iterdir()} - set(roles))),
-        extra_vars={**request.extra_vars, "pylaunch_inputs": found.wanted.hosts, **_altered_environments(found)},
+        extra_vars={
+            **request.extra_vars,
+            "pylaunch_inputs": found.wanted.hosts,
+            "python_env_altered_hosts": [host for host, state in found.states.items() if state.altered],
+        },
         check=check,
         diff=check or request.options.with_diff,
         become_password=request.options.become_password,
@@ -235,53 +244,47 @@ def run_site(
 def converge(
     request: ProvisionRequest,
     found: ProvisionSurvey,
-    batches: Sequence[Sequence[str]],
+    cut: Sequence[Sequence[str]],
     *,
-    roles: Sequence[str] = (),
     emit: Callable[[ProvisionEvent], None],
 ) -> Convergence:
-    """Run the roles that differ, or `roles`, on batch after batch, and survey its hosts again; stop after the first
-    batch that fails.
+    """Run the roles that differ on batch after batch, and survey its hosts again; stop after the first that fails.
 
     Raises ProvisionError when Ansible itself failed; failed tasks are part of the result.
     """
     results: list[PlaybookResult] = []
     after = found.only(())
-    for number, batch in enumerate(batches, start=1):
+    for number, batch in enumerate(cut, start=1):
         part = found.only(batch)
-        to_run = tuple(roles) or part.roles_to_run
-        emit(BatchStarted(tuple(batch), to_run))
+        emit(BatchStarted(tuple(batch), part.roles_to_run))
         of_batch = replace(request, cluster=request.cluster.only(batch))
-        results.append(run_site(of_batch, part, to_run, on_progress=emit))
+        results.append(run_site(of_batch, part, on_progress=emit))
         failed = {failure.host for failure in results[-1].failures}
         finished = of_batch.cluster.only(set(batch) - failed)
         # Limits apply from the next login: shared connections would keep the old ones.
         disconnect(finished)
         again = _compared(replace(request, cluster=finished), found.wanted)
         after = replace(after, answers={**after.answers, **again.answers}, changes={**after.changes, **again.changes})
-        done = Convergence(PlaybookResult.joined(results), after, tuple(chain.from_iterable(batches[number:])))
+        done = Convergence(PlaybookResult.joined(results), after, tuple(chain.from_iterable(cut[number:])))
         if not done.is_good:
             return done
     return replace(done, untouched=())
-
-
-def _altered_environments(found: ProvisionSurvey) -> dict[str, object]:
-    """Return the variable that makes the role reinstall environments whose files were altered."""
-    altered = [host for host, state in found.states.items() if state.altered]
-    return {"python_env_altered_hosts": altered} if altered else {}
 
 
 def _compared(request: ProvisionRequest, wanted: Wanted) -> ProvisionSurvey:
     is_deep = request.options.deep and PYTHON_ENV in wanted.roles and request.environment.is_dir()
     unprivileged = [name for name in request.cluster.names if wanted.is_unprivileged(name)]
     answers = ask_manifests(request.cluster, unprivileged, sudo_password=request.options.become_password, deep=is_deep)
-    states = {host: answer for host, answer in answers.items() if isinstance(answer, HostState)}
-    return ProvisionSurvey(
-        wanted,
-        answers,
-        {host: (*changes_of(wanted.hosts[host], state), *_edited(state)) for host, state in states.items()},
-    )
+    changes = {
+        host: _changes(wanted.hosts[host], answer)
+        for host, answer in answers.items()
+        if not isinstance(answer, Unreachable)
+    }
+    return ProvisionSurvey(wanted, answers, changes)
 
 
-def _edited(state: HostState) -> list[Change]:
-    return [Change(PYTHON_ENV, path, f"{how} ({distribution})") for distribution, path, how in state.altered]
+def _changes(wanted: Mapping[str, str], state: HostState | NoPython) -> tuple[Change, ...]:
+    if isinstance(state, NoPython):
+        return (Change("", "python", f"no interpreter at {state.path}"),)
+    edited = (Change(PYTHON_ENV, path, f"{how} ({distribution})") for distribution, path, how in state.altered)
+    return (*changes_of(wanted, state), *edited)

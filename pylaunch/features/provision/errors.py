@@ -1,106 +1,86 @@
 """Errors of provisioning, as the user reads them. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pylaunch.errors import ProvisionError
 from pylaunch.features.provision.manifest import Change
 from pylaunch.model.cluster import ENV_ROOT, Cluster
 from pylaunch.model.hostset import alike, fold
-from pylaunch.probe.ask import NoPython, Unreachable, unreachable_error
+from pylaunch.probe.ask import Unreachable, unreachable_error
 from pylaunch.transport.runner import Failure
 
-_REINSTALL = (
-    "on {hosts}: apt-get install --reinstall python3-minimal; or name another interpreter"
-    " in the inventory: ansible_python_interpreter="
-)
-_HINTS: tuple[tuple[str, str], ...] = (
-    ("Missing sudo password", "ask for the password with pylaunch provision --ask-become-pass (-K)"),
-    ("a password is required", "ask for the password with pylaunch provision --ask-become-pass (-K)"),
-    ("Incorrect sudo password", "the password was not accepted; try again: pylaunch provision -K"),
-    ("Duplicate sudo password prompt", "the password was not accepted; try again: pylaunch provision -K"),
-    ("sudo: not found", "install sudo on {hosts}, or connect as root: ansible_user=root"),
-    ("sudo: command not found", "install sudo on {hosts}, or connect as root: ansible_user=root"),
-    ("is not in the sudoers file", "let the user of {hosts} use sudo, or connect as root: ansible_user=root"),
-    ("although package python3 is installed", _REINSTALL),
-    ("a run uses the environment", "stop it and repeat the command; who uses each host: pylaunch gpus --limit {hosts}"),
-    (
-        f"{ENV_ROOT}: Permission denied",
-        "name a directory of the user in the inventory, pylaunch_env_root=/home/USER/envs",
-    ),
-    ("No space left on device", "free space on {hosts}, then: pylaunch provision --limit {hosts}"),
-    ("/var/lib/dpkg/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
-    ("/var/lib/apt/lists/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
-    ("Failed to lock apt", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
-    ("dpkg was interrupted", "on {hosts}: dpkg --configure -a, then: pylaunch provision --limit {hosts}"),
-    ("Failed to fetch", "{hosts} must reach a package mirror: apt-get update there says more"),
-    ("Temporary failure resolving", "{hosts} must reach a package mirror: apt-get update there says more"),
-    ("has no installation candidate", "{hosts} must reach a package mirror: apt-get update there says more"),
-    ("Could not fetch updated apt files", "{hosts} must reach a package mirror: apt-get update there says more"),
-    ("Failed to update apt cache", "{hosts} must reach a package mirror: apt-get update there says more"),
-    ("No package matching", "{hosts} must reach a package mirror: apt-get update there says more"),
-    ("Unable to locate package", "{hosts} must reach a package mirror: apt-get update there says more"),
-)
+_PASSWORD = "repeat the command with -K (--ask-become-pass): sudo wants the password on {hosts}"
+_WAIT = "wait until that process has ended, then: pylaunch provision --limit {hosts}"
+_MIRROR = "{hosts} must reach a package mirror: apt-get update there says more"
+_HINTS: Mapping[str, str] = {
+    "Missing sudo password": _PASSWORD,
+    "a password is required": _PASSWORD,
+    "Incorrect sudo password": _PASSWORD,
+    "Duplicate sudo password prompt": _PASSWORD,
+    "sudo: not found": "install sudo on {hosts}, or connect as root: ansible_user=root",
+    "sudo: command not found": "install sudo on {hosts}, or connect as root: ansible_user=root",
+    "is not in the sudoers file": "let the user of {hosts} use sudo, or connect as root: ansible_user=root",
+    "although package python3 is installed": "on {hosts}: apt-get install --reinstall python3-minimal; or name another"
+    " interpreter in the inventory: ansible_python_interpreter=",
+    "a run uses the environment": "stop it and repeat the command; who uses each host: pylaunch gpus --limit {hosts}",
+    f"{ENV_ROOT}: Permission denied": "name a directory of the user in the inventory,"
+    " pylaunch_env_root=/home/USER/envs",
+    "No space left on device": "free space on {hosts}, then: pylaunch provision --limit {hosts}",
+    "/var/lib/dpkg/lock": _WAIT,
+    "/var/lib/apt/lists/lock": _WAIT,
+    "Failed to lock apt": _WAIT,
+    "dpkg was interrupted": "on {hosts}: dpkg --configure -a, then: pylaunch provision --limit {hosts}",
+    "Failed to fetch": _MIRROR,
+    "Temporary failure resolving": _MIRROR,
+    "has no installation candidate": _MIRROR,
+    "Could not fetch updated apt files": _MIRROR,
+    "Failed to update apt cache": _MIRROR,
+    "No package matching": _MIRROR,
+    "Unable to locate package": _MIRROR,
+}
+"""Text in the message of a task to what mends it; the first that is there."""
 
 
-_UNDONE = "something on the host undoes it: another tool that manages it, or a setting that overrides ours"
+def provision_error(
+    cluster: Cluster,
+    failures: Sequence[Failure],
+    remaining: Mapping[str, Sequence[Change]] | None = None,
+    unreachable: Mapping[str, Unreachable] | None = None,
+) -> ProvisionError:
+    """Return the error about failed tasks, what `remaining` says to differ after all tasks, and hosts out of reach."""
+    messages, evidence, hints = [], list(failed_tasks(failures)), []
+    if failures:
+        hosts = dict.fromkeys(failure.host for failure in failures)
+        messages.append(f"{len(hosts)} of {len(cluster.hosts)} hosts could not be provisioned: {fold(hosts)}")
+        hints.append(_hint(failures))
+    if remaining:
+        messages.append(f"still not as it should be after provisioning: {fold(remaining)}")
+        for names, change in alike(remaining):
+            evidence.append(f"{names}  {change.role or 'host'}: {change.subject} {change.difference}")
+        hints.append("something on the host undoes it: another tool that manages it, or a setting that overrides ours")
+    if unreachable:
+        also = unreachable_error(unreachable, cluster)
+        messages.append(f"{fold(unreachable)} cannot be reached")
+        evidence += also.evidence
+        hints += [also.hint] if also.hint is not None else []
+    return ProvisionError("; ".join(messages), evidence=evidence, hint="\n      ".join(hints))
 
 
-def failure_error(failures: Sequence[Failure], total: int) -> ProvisionError:
-    """Return the error for failed tasks; equal messages of several hosts are reported once."""
-    reported: dict[tuple[str, str], list[str]] = {}
+def failed_tasks(failures: Sequence[Failure]) -> Iterator[str]:
+    """Yield each task that failed with its message, once for all hosts."""
+    reasons: dict[str, list[str]] = {}
     for failure in failures:
-        title = f"{failure.role}: {failure.task}" if failure.role else failure.task
-        reported.setdefault((title, failure.message), []).append(failure.host)
-    evidence = []
-    for (title, message), names in reported.items():
-        first, *more = message.splitlines()
-        evidence += [f"{fold(names)}  {title}: {first}", *(f"    {line}" for line in more)]
-    hosts = {failure.host for failure in failures}
-    return ProvisionError(
-        f"{len(hosts)} of {total} hosts could not be provisioned: {fold(hosts)}",
-        evidence=evidence,
-        hint=_hint(failures),
-    )
+        role = f"{failure.role}: " if failure.role else ""
+        reasons.setdefault(failure.host, []).append(f"{role}{failure.task}: {failure.message}")
+    for names, text in alike(reasons):
+        first, *more = text.splitlines()
+        yield f"{names}  {first}"
+        yield from (f"    {line}" for line in more)
 
 
 def _hint(failures: Sequence[Failure]) -> str:
-    for needle, hint in _HINTS:
+    for needle, hint in _HINTS.items():
         hosts = [failure.host for failure in failures if needle in failure.message]
         if hosts:
             return hint.format(hosts=fold(hosts))
     return f"after mending that: pylaunch provision --limit {fold(failure.host for failure in failures)}"
-
-
-def with_unreachable(
-    error: ProvisionError, unreachable: Mapping[str, Unreachable], cluster: Cluster
-) -> ProvisionError:  # fmt: skip
-    """Return `error`, about other hosts, with the hosts of `cluster` that could not be reached."""
-    also = unreachable_error(unreachable, cluster)
-    hints = [hint for hint in (error.hint, also.hint) if hint is not None]
-    return ProvisionError(
-        f"{error.message}; {fold(unreachable)} cannot be reached",
-        evidence=(*error.evidence, *also.evidence),
-        hint="\n      ".join(hints) or None,
-    )
-
-
-def no_python_error(missing: Mapping[str, NoPython], total: int) -> ProvisionError:
-    """Return the error for hosts that still lack the agent's interpreter after a successful playbook."""
-    reasons = {host: (each.path,) for host, each in missing.items()}
-    return ProvisionError(
-        f"{len(missing)} of {total} hosts have no interpreter for the agent: {fold(missing)}",
-        evidence=[f"{hosts}  no interpreter at {path}" for hosts, path in alike(reasons)],
-        hint=f"correct pylaunch_agent_python or ansible_python_interpreter of {fold(missing)} in the inventory",
-    )
-
-
-def remaining_error(changes: Mapping[str, Sequence[Change]]) -> ProvisionError:
-    """Return the error for hosts that still differ after all tasks succeeded."""
-    different = {host: each for host, each in changes.items() if each}
-    return ProvisionError(
-        f"still not as it should be after provisioning: {fold(different)}",
-        evidence=[
-            f"{hosts}  {change.role}: {change.subject} {change.difference}" for hosts, change in alike(different)
-        ],
-        hint=_UNDONE,
-    )

@@ -27,10 +27,6 @@ from pylaunch.transport.collection import shared_files
 LIKENESS = 0.9
 """Similarity (0 to 1) from which a name is a misspelling. Users have variables of their own with the same prefix."""
 
-_BECOME = frozenset(
-    ("pylaunch_unprivileged", "ansible_become", "ansible_become_exe", "ansible_become_method", "ansible_become_pass",
-     "ansible_become_password", "ansible_become_user", "ansible_sudo_exe", "ansible_sudo_pass")
-)  # fmt: skip
 _WORD = re.compile(r"\w+")
 _OPAQUE = re.compile(r"\{[{%][^}]*\b(lookup|query|q|now|random|vars|varnames)\b")
 
@@ -40,18 +36,13 @@ class Wanted:
     """The roles of each host and their inputs."""
 
     hosts: Mapping[str, Mapping[str, str]]
-    """Host → entry of its manifest → digest of the inputs, in the order in which roles run."""
+    """Host → role → digest of the inputs, in the order in which roles run."""
 
     roles: tuple[str, ...] = ()
     """All requested roles of the playbook, also those that do not apply to these hosts."""
 
     variables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Variables of the inventory, by host; templates are not rendered."""
-
-    @property
-    def with_own_become(self) -> frozenset[str]:
-        """Hosts for which the inventory says how to become root, or that root is not needed."""
-        return frozenset(host for host, own in self.variables.items() if not _BECOME.isdisjoint(own))
 
     def is_unprivileged(self, host: str) -> bool:
         """Roles that need root do not apply to `host`."""
@@ -82,9 +73,9 @@ def wanted_of(
     groups = {name: listing.hosts_of(name) for name in listing.groups}
     chosen = [role for role in listed if not only or role in only]
     digests = {role: _digests(own, variables, groups, files[role], given or {}) for role in chosen}
-    wanted = Wanted({}, tuple(chosen), own)
+    unprivileged = {host for host in hosts if is_true(own[host].get(UNPRIVILEGED, False))}
     of_hosts = {
-        host: {role: digests[role][host] for role in chosen if not (listed[role] and wanted.is_unprivileged(host))}
+        host: {role: digests[role][host] for role in chosen if not (listed[role] and host in unprivileged)}
         for host in hosts
     }
     return Wanted(of_hosts, tuple(chosen), own)

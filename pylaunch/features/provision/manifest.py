@@ -7,12 +7,9 @@ from pylaunch.agent.probe.readers.hosts import manifest, python_env
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.answers import Unmeasured, value, values
-from pylaunch.probe.ask import Answered, NoPython, Unreachable, ask, understood
+from pylaunch.probe.ask import NoPython, Unreachable, ask, understood
 from pylaunch.probe.program import probe
 from pylaunch.protocol.readings.hosts import ManifestEntry
-
-NO_RECORD, OTHER_INPUTS = "manifest", "inputs"
-"""Subjects of changes that say no more than that a role has to run."""
 
 
 @dataclass(frozen=True, order=True)
@@ -20,6 +17,8 @@ class Change:
     """One difference between a host and what a role manages there."""
 
     role: str
+    """"" for the interpreter that all roles need."""
+
     subject: str
     """A path, a package, a unit, a kernel setting."""
 
@@ -39,6 +38,8 @@ class HostState:
     """The manifest of a host, compared with the host."""
 
     entries: Mapping[str, ManifestEntry] = field(default_factory=dict)
+    """By role."""
+
     unreadable: str | None = None
     altered: tuple[tuple[str, ...], ...] = ()
     """Distribution, path and "edited", "missing" or "added", if all files of the environment were read."""
@@ -73,32 +74,30 @@ def ask_manifests(
     return {
         name: answer
         if isinstance(answer, Unreachable | NoPython)
-        else understood(answer, lambda answered, question=questions[name]: _state(answered, question))  # type: ignore[misc]
+        else understood(answer, lambda answered, name=name: _state(values(answered, questions[name]), cluster.env_name))  # type: ignore[misc]
         for name, answer in answers.items()
     }
 
 
-def _state(answered: Answered, question: Mapping[str, Any]) -> HostState:
-    found = values(answered, question)
+def _state(found: Mapping[Any, Any], env_name: str | None) -> HostState:
     entries = value(found, manifest.roles)
-    altered: list[list[str]] | Unmeasured | None = found.get(python_env.contents)
-    return HostState(
-        entries if not isinstance(entries, Unmeasured) else {},
-        entries.reason if isinstance(entries, Unmeasured) else None,
-        () if altered is None or isinstance(altered, Unmeasured) else tuple(map(tuple, altered)),
-    )
+    if isinstance(entries, Unmeasured):
+        return HostState({}, entries.reason)
+    # A role may have an entry for each environment, as "python_env/vision".
+    own = {name.partition("/")[0]: entry for name, entry in entries.items() if name.partition("/")[2] == env_name}
+    altered = found.get(python_env.contents, ())
+    return HostState({**entries, **own}, None, () if isinstance(altered, Unmeasured) else tuple(map(tuple, altered)))
 
 
 def changes_of(wanted: Mapping[str, str], state: HostState) -> tuple[Change, ...]:
-    """Return how a host differs from `wanted`, entry of the manifest → digest of its inputs. Pure."""
+    """Return how a host differs from `wanted`, role → digest of its inputs. Pure."""
     changes: list[Change] = []
-    for name, inputs in wanted.items():
-        role = role_of(name)
-        if (entry := state.entries.get(name)) is None:
-            changes.append(Change(role, NO_RECORD, state.unreadable or "has no record of this role"))
+    for role, inputs in wanted.items():
+        if (entry := state.entries.get(role)) is None:
+            changes.append(Change(role, "manifest", state.unreadable or "has no record of this role"))
             continue
         if entry["inputs"] != inputs:
-            changes.append(Change(role, OTHER_INPUTS, "are not those that the host was provisioned with"))
+            changes.append(Change(role, "inputs", "are not those that the host was provisioned with"))
         changes += drift(role, entry)
     return tuple(changes)
 
@@ -117,11 +116,4 @@ def drift(role: str, entry: ManifestEntry) -> list[Change]:
 
 def notes_of(wanted: Mapping[str, str], state: HostState) -> tuple[Note, ...]:
     """Return the settings that a host cannot have, as its roles noted them."""
-    return tuple(
-        Note(role_of(name), text) for name, entry in state.entries.items() if name in wanted for text in entry["notes"]
-    )
-
-
-def role_of(name: str) -> str:
-    """Return the role of an entry: one role may have several, as "python_env/vision"."""
-    return name.partition("/")[0]
+    return tuple(Note(role, text) for role, entry in state.entries.items() if role in wanted for text in entry["notes"])

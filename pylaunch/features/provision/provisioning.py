@@ -1,7 +1,7 @@
 """Provision hosts: plan from one question to every host, then change only those that differ.
 
 plan   = plan_provision(cluster, options, judge)   asks every host, changes nothing
-plan   = look_ahead(plan)                     only for --plan: Ansible's check mode on the hosts that differ
+report = look_ahead(plan, emit)               only for --plan: Ansible's check mode on the hosts that differ
 plan   = roll_back(plan)                      only for --rollback
 report = provision(plan, emit)                Ansible on the hosts to change, then the same question again
 report.raise_for_errors()
@@ -10,12 +10,10 @@ plan   = plan_reset(cluster, options)
 result = reset_hosts(plan, emit, …)           undoes what the roles own
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
-from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.checks.occupancy.look import refuse_live_ranks
-from pylaunch.errors import ProvisionError
-from pylaunch.features.provision.batches import batches
 from pylaunch.features.provision.convergence import (
     PYTHON_ENV,
     Convergence,
@@ -23,6 +21,7 @@ from pylaunch.features.provision.convergence import (
     ProvisionOptions,
     ProvisionRequest,
     ProvisionSurvey,
+    batches,
     converge,
     request_of,
     run_site,
@@ -30,14 +29,8 @@ from pylaunch.features.provision.convergence import (
 )
 from pylaunch.features.provision.environments.environment import swap_with_previous
 from pylaunch.features.provision.environments.spread_archive import pass_on_archive
-from pylaunch.features.provision.errors import (
-    failure_error,
-    no_python_error,
-    remaining_error,
-    with_unreachable,
-)
-from pylaunch.features.provision.file_lines import FileDifference, file_lines, planned
-from pylaunch.features.provision.manifest import role_of
+from pylaunch.features.provision.errors import provision_error
+from pylaunch.features.provision.file_lines import FileDifference, file_lines
 from pylaunch.inventory.keys import is_true
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
@@ -84,16 +77,6 @@ class ProvisionPlan:
     request: ProvisionRequest
     found: ProvisionSurvey
 
-    lines: Mapping[str, tuple[FileDifference, ...]] = field(default_factory=dict)
-    """Lines of files that would change, by host, after `look_ahead`."""
-
-    @property
-    def left_out(self) -> dict[str, tuple[str, ...]]:
-        """Roles that the inventory leaves out on a host, by host."""
-        wanted = self.found.wanted
-        applying = {host: {role_of(name) for name in entries} for host, entries in wanted.hosts.items()}
-        return {host: tuple(role for role in wanted.roles if role not in each) for host, each in applying.items()}
-
     @property
     def lacks_environment(self) -> bool:
         """The role python_env is wanted, and no environment is locked that it could install."""
@@ -113,36 +96,29 @@ class ProvisionReport:
     done: Convergence | None
     """None when no host had to change."""
 
+    ahead: PlaybookResult | None = None
+    """Ansible's check mode, for a plan."""
+
+    @property
+    def result(self) -> PlaybookResult | None:
+        """Result of the playbook; None where it did not run."""
+        return self.ahead if self.done is None else self.done.result
+
     @property
     def lines(self) -> Mapping[str, tuple[FileDifference, ...]]:
         """Lines of files that were changed, or would be in a plan, by host."""
-        return self.plan.lines if self.done is None else file_lines(self.done.result.changes)
+        return {} if self.result is None else file_lines(self.result.changes)
 
     def raise_for_errors(self) -> None:
-        """Raises the first error there is: failed tasks, hosts that still differ, hosts out of reach.
-
-        Hosts out of reach are also named by the errors of other hosts.
-        """
-        cluster, unreachable = self.plan.request.cluster, self.plan.found.unreachable
-        error = None
-        if self.done is not None:
-            after = self.done.after
-            unreachable |= after.unreachable
-            error = _error_of(self.done, len(cluster.hosts))
-        if error is not None:
-            raise with_unreachable(error, unreachable, cluster) if unreachable else error
+        """Raises the error about failed tasks, hosts that still differ and hosts out of reach."""
+        found, done = self.plan.found, self.done
+        unreachable = {**found.unreachable, **(done.after.unreachable if done is not None else {})}
+        failures = done.result.failures if done is not None else ()
+        remaining = {host: each for host, each in done.after.changes.items() if each} if done is not None else {}
+        if failures or remaining:
+            raise provision_error(self.plan.request.cluster, failures, remaining, unreachable)
         if unreachable:
-            raise unreachable_error(unreachable, cluster)
-
-
-def _error_of(done: Convergence, total: int) -> ProvisionError | None:
-    if done.result.failures:
-        return failure_error(done.result.failures, total)
-    if any(done.after.changes.values()):
-        return remaining_error(done.after.changes)
-    if done.after.without_python:
-        return no_python_error(done.after.without_python, total)
-    return None
+            raise unreachable_error(unreachable, self.plan.request.cluster)
 
 
 def plan_provision(
@@ -157,15 +133,13 @@ def plan_provision(
     return plan
 
 
-def look_ahead(plan: ProvisionPlan, hosts: Sequence[str], emit: Callable[[Progress], None]) -> ProvisionPlan:
-    """Return the plan with what Ansible, in check mode, would change on `hosts`."""
-    found = plan.found
+def look_ahead(plan: ProvisionPlan, emit: Callable[[Progress], None]) -> ProvisionReport:
+    """Report what Ansible, in check mode, would change on hosts that differ."""
+    hosts = [host for host in plan.found.states if plan.found.changes[host]]
     if not hosts:
-        return plan
+        return ProvisionReport(plan, None)
     request = replace(plan.request, cluster=plan.request.cluster.only(hosts))
-    result = run_site(request, found, found.roles_to_run, check=True, on_progress=emit)
-    seen = {host: planned(found.changes[host], host, result) for host in hosts if host in found.changes}
-    return replace(plan, found=replace(found, changes={**found.changes, **seen}), lines=file_lines(result.changes))
+    return ProvisionReport(plan, None, run_site(request, plan.found, check=True, on_progress=emit))
 
 
 def plan_reset(cluster: Cluster, options: ProvisionOptions) -> ProvisionPlan:
@@ -230,5 +204,5 @@ def reset_hosts(
     result = run_playbook(undo, on_event=emit)
     disconnect(request.cluster)  # Limits apply from the next login.
     if result.failures:
-        raise failure_error(result.failures, len(plan.request.cluster.hosts))
+        raise provision_error(request.cluster, result.failures)
     return result

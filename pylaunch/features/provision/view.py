@@ -4,10 +4,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.features.provision.convergence import BatchStarted, ProvisionEvent, ProvisionSurvey
 from pylaunch.features.provision.file_lines import FileDifference
-from pylaunch.features.provision.manifest import Change
 from pylaunch.features.provision.provisioning import ProvisionPlan, ProvisionReport
 from pylaunch.model.diagnosis.host_errors import OwnNames, Template
 from pylaunch.model.hostset import alike, fold
@@ -117,11 +116,8 @@ class ProvisionView:
         self._tasks.end()
 
 
-def show_left_out(plan: ProvisionPlan) -> None:
-    """Print roles that the inventory leaves out, and whether an environment is still to be locked."""
-    for hosts, roles in alike({host: (roles,) for host, roles in plan.left_out.items()}):
-        if roles:
-            console.say(f"{hosts}: without {', '.join(roles)} (the inventory sets pylaunch_unprivileged)")
+def show_lacking(plan: ProvisionPlan) -> None:
+    """Print whether an environment is still to be locked."""
     if plan.lacks_environment:
         file = hints.requirements_here() or "requirements.txt"
         console.say(hints.completed(f"python_env: no environment yet; make one: pylaunch env lock {file}"))
@@ -130,12 +126,8 @@ def show_left_out(plan: ProvisionPlan) -> None:
 def show_plan(plan: ProvisionPlan) -> None:
     """Print the changes as a table. Those that differ only in the name or address of their own host share a row."""
     found, own = plan.found, OwnNames(plan.request.cluster.hosts)
-    changes = {
-        host: [_with_line_count(change, plan.lines.get(host, ())) for change in changes]
-        for host, changes in found.changes.items()
-    }
     together: dict[tuple[str, str, Template], list[str]] = {}
-    for host, each in changes.items():
+    for host, each in found.changes.items():
         for change in each:
             template = own.template(host, change.difference)
             together.setdefault((change.role, change.subject, template), []).append(host)
@@ -143,7 +135,6 @@ def show_plan(plan: ProvisionPlan) -> None:
         (fold(hosts), role, subject, own.filled(template, hosts))
         for (role, subject, template), hosts in together.items()
     ]
-    rows += [(host, "", "python", f"no interpreter at {each.path}") for host, each in found.without_python.items()]
     if rows:
         console.table(("hosts", "role", "what", "difference"), rows)
     elif found.changes:
@@ -154,9 +145,7 @@ def show_plan(plan: ProvisionPlan) -> None:
 def show_lines(differences: Differences) -> None:
     """Print the changed lines of each file; hosts with the same changes share one list."""
     for hosts, difference in alike(differences):
-        console.data(
-            "\n".join([f"{hosts}: {difference.role}: {difference.path} {difference.count}", *difference.lines])
-        )
+        console.data("\n".join([f"{hosts}: {difference.role}: {difference.path}", *difference.lines]))
 
 
 def show_summary(report: ProvisionReport, seconds: float) -> None:
@@ -184,18 +173,23 @@ def show_summary(report: ProvisionReport, seconds: float) -> None:
 def as_json(report: ProvisionReport) -> dict[str, object]:
     """Return every host before and after, for `--json`."""
     found, done, lines = report.plan.found, report.done, report.lines
-    failures = {failure.host: failure.message for failure in done.result.failures} if done is not None else {}
+    failures: dict[str, str] = {}
+    tasks: dict[str, list[object]] = {}
+    if report.result is not None:
+        failures = {failure.host: failure.message for failure in report.result.failures}
+        for task in report.result.changes:
+            tasks.setdefault(task.host, []).append({"role": task.role, "task": task.task})
     latest = {**found.notes, **(done.after.notes if done is not None else {})}
     reasons = {host: why.reason for host, why in found.unreachable.items()}
     if done is not None:
         reasons |= {host: why.reason for host, why in done.after.unreachable.items()}
     known = {
         host: {
-            "has_python": host not in found.without_python,
             "differences": [
                 {"role": change.role, "subject": change.subject, "difference": change.difference}
                 for change in found.changes.get(host, ())
             ],
+            "tasks": tasks.get(host, []),
             "remaining": [change.subject for change in done.after.changes.get(host, ())] if done is not None else None,
             "notes": [{"role": note.role, "text": note.text} for note in latest.get(host, ())],
             "failure": failures.get(host),
@@ -205,14 +199,6 @@ def as_json(report: ProvisionReport) -> dict[str, object]:
         if host not in found.unreachable
     }
     return {"is_plan": done is None, "hosts": document.hosts(found.answers, reasons, known)}
-
-
-def _with_line_count(change: Change, differences: Sequence[FileDifference]) -> Change:
-    """Return `change` with the number of lines added and removed, where lines of a file differ."""
-    for each in differences:
-        if (each.role, each.path) == (change.role, change.subject) and change.difference.endswith(" differs"):
-            return replace(change, difference=f"{change.difference}, {each.count}")
-    return change
 
 
 def _show_notes(found: ProvisionSurvey) -> None:

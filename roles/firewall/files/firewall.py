@@ -2,11 +2,12 @@
 
 Installed by pylaunch (role firewall).
 
-    arm ──► armed/ ──► confirm ──► confirmed.json and the rules that are loaded at boot
-               └─────► restore     by a timer, --within seconds after arm; at the next boot; or by hand
+    arm ──► armed/ ──► confirm ──► confirmed.nft, which is loaded at boot
+               └─────► restore     by a timer, --within seconds after arm; or by hand
 
-confirm and restore both rename `armed/`, so exactly one of them happens. The rules are a separate nftables table;
-nothing else is changed. Accepting a packet in a table does not overrule other tables; rejecting does.
+confirm and restore both rename `armed/`, so exactly one of them happens. A reboot forgets armed rules and loads the
+confirmed ones. The rules are a separate nftables table; nothing else is changed. Accepting a packet in a table does not
+overrule other tables; rejecting does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import argparse
 import contextlib
 import fcntl
 import hashlib
-import ipaddress
 import json
 import os
 import re
@@ -24,23 +24,27 @@ import shutil
 import socket
 import subprocess
 import sys
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional
+
+RULES = "/etc/pylaunch/firewall/rules.nft"
+"""Script of the role that replaces the whole table in one transaction."""
 
 WANTED = "/etc/pylaunch/firewall/wanted.json"
-RULES = "/etc/pylaunch/firewall/rules.nft"
 STATE = "/var/lib/pylaunch/firewall"
-ARMED = STATE + "/armed"
-CONFIRMED = STATE + "/confirmed.json"
-RESTORE_UNIT = "pylaunch-firewall-restore.service"
-RESTORE_TIMER = "pylaunch-firewall-restore.timer"
-LISTENER_UNIT = "pylaunch-firewall-listener.service"
+CONFIRMED = STATE + "/confirmed.nft"
+LIVE = STATE + "/confirmed.live"
+"""Digest of the confirmed rules as the kernel lists them."""
+
+RUNTIME = "/run/pylaunch/firewall"
+ARMED = RUNTIME + "/armed"
+LOAD_UNIT = "pylaunch-firewall.service"
+RESTORE_UNIT = "pylaunch-firewall-restore"
+LISTENER_UNIT = "pylaunch-firewall-listener"
 
 LISTEN = """\
-import os, socket, sys
+import socket, sys
 family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 listener = socket.create_server(("", int(sys.argv[1])), family=family, dualstack_ipv6=family == socket.AF_INET6)
-with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-    notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
 while True:
     listener.accept()[0].close()
 """
@@ -49,36 +53,17 @@ TABLE = "inet pylaunch"
 WITHOUT_TABLE = "table %s\ndelete table %s\n" % (TABLE, TABLE)
 """Declaring the table first prevents an error if it does not exist."""
 
-SETS = {4: "members4", 6: "members6"}
-"""IP version to the set with the members that have an address of it."""
-
-BOOT_SCRIPT = "/var/lib/pylaunch/firewall/confirmed.nft"
-LOAD_UNIT = "pylaunch-firewall.service"
-
 DEADLINE_S = 30
 
 
-class Wanted(NamedTuple):
-    """Rules that the role wants on this host, with its ephemeral range inserted."""
-
-    members: List[str]
-    closed: List[str]
-    """TCP ports that only members may open: `29500` or `29400-29599`."""
-
-    ssh_ports: List[int]
-    ephemeral: str
-    rules: str
-
-    @property
-    def script(self) -> str:
-        """A script that replaces the whole table in one transaction."""
-        return WITHOUT_TABLE + self.rules + "".join(_elements(self.members))
+def wanted_rules() -> str:
+    """Return the script that the role wrote, with the ephemeral range of this host."""
+    return text_of(RULES).replace("@ephemeral@", ephemeral())
 
 
-def bounds(ports: str) -> Tuple[int, int]:
-    """Return the first and last port of `29500` or `29400-29599`."""
-    first, _, last = ports.partition("-")
-    return int(first), int(last or first)
+def ephemeral() -> str:
+    """Return the range of ports that the kernel chooses from."""
+    return "-".join(text_of("/proc/sys/net/ipv4/ip_local_port_range").split())
 
 
 def live_digest() -> Optional[str]:
@@ -91,44 +76,9 @@ def live_digest() -> Optional[str]:
         if kind == "metainfo":
             continue
         body.pop("handle", None)
-        # The kernel lists elements in any order; those of an interval set are objects.
-        body["elem"] = sorted(body.pop("elem", []), key=json.dumps)
+        body["elem"] = sorted(body.pop("elem", []))  # The kernel lists them in any order.
         rules.append([kind, body])
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
-
-
-def snapshot(directory: str) -> None:
-    """Write a script that restores the current table."""
-    text = "" if live_digest() is None else run(["nft", "--stateless", "list", "table", *TABLE.split()])
-    write(directory + "/before.nft", WITHOUT_TABLE + text)
-
-
-def restore_table(directory: str) -> None:
-    """Run the script of `snapshot`."""
-    run(["nft", "--file", directory + "/before.nft"])
-
-
-def remove_table() -> None:
-    """Remove the table."""
-    if os.path.exists("/etc/systemd/system/" + LOAD_UNIT):
-        run(["systemctl", "--quiet", "disable", "--now", LOAD_UNIT])
-    run(["nft", "--file", "-"], WITHOUT_TABLE)
-
-
-def _elements(members: List[str]) -> Iterator[str]:
-    for version, name in SETS.items():
-        elements = [each for each in members if ipaddress.ip_address(each).version == version]
-        if elements:
-            yield "add element %s %s { %s }\n" % (TABLE, name, ", ".join(elements))
-
-
-def read_wanted() -> Wanted:
-    """Read the rules that the role wrote, and insert this host's ephemeral range."""
-    asked = json.loads(text_of(WANTED))
-    ephemeral = "-".join(text_of("/proc/sys/net/ipv4/ip_local_port_range").split())
-    closed = [str(each).replace("ephemeral", ephemeral) for each in asked["member_ports"]]
-    rules = text_of(RULES).replace("@ephemeral@", ephemeral)
-    return Wanted(sorted(set(asked["members"])), closed, asked["ssh_ports"], ephemeral, rules)
 
 
 def refuse_other_firewalls() -> None:
@@ -146,22 +96,17 @@ def refuse_other_firewalls() -> None:
         )
 
 
-def differences(wanted: Wanted) -> List[str]:
-    """Compare the active rules with `wanted`; an empty list means no difference."""
-    if not os.path.exists(CONFIRMED):
-        return ["not in force"]
-    confirmed = json.loads(text_of(CONFIRMED))
-    live = live_digest()
+def differences() -> List[str]:
+    """Compare the active rules with the wanted ones; an empty list means no difference."""
+    confirmed, live = text_of(CONFIRMED), live_digest()
     if live is None:
-        return ["the rules are gone"]
+        return ["the rules are gone" if confirmed else "not in force"]
     found = []
-    if confirmed["ephemeral"] != wanted.ephemeral:
-        found.append("made for ephemeral ports %s, which are %s now" % (confirmed["ephemeral"], wanted.ephemeral))
-    elif confirmed["script"] != wanted.script:
-        found.append("other rules or members are in force")
-    if live != confirmed["live"]:
+    if confirmed and confirmed != wanted_rules():
+        found.append("other rules, members or ephemeral ports are in force")
+    if live != text_of(LIVE):
         found.append("the live rules are not those that were confirmed")
-    if not found and not (text_of(BOOT_SCRIPT) == wanted.script and is_enabled(LOAD_UNIT)):
+    if not (confirmed and os.path.lexists("/etc/systemd/system/sysinit.target.wants/" + LOAD_UNIT)):
         found.append("would be gone after a reboot")
     return found
 
@@ -171,33 +116,19 @@ def arm(within: int) -> Dict[str, Any]:
     be able to connect to."""
     restore()
     refuse_other_firewalls()
-    wanted = read_wanted()
-    found = differences(wanted)
+    found = differences()
     if not found:
         return {"changed": False}
-    refuse_lockout(wanted)
-    for left in os.listdir(STATE) if os.path.isdir(STATE) else ():
-        if left.startswith(("aside-", "confirming-", "restoring-")):
-            shutil.rmtree(os.path.join(STATE, left))
-    token = secrets.token_hex(8)
-    aside = "%s/aside-%s" % (STATE, token)
-    os.makedirs(aside, mode=0o700)
-    snapshot(aside)
-    write(aside + "/armed.json", json.dumps({"token": token, "wanted": wanted._asdict()}))
-    # The timer starts a unit by its name, so restoring does not depend on how this program was started.
-    if not is_enabled(RESTORE_UNIT):
-        run(["systemctl", "--quiet", "enable", RESTORE_UNIT])
-    run(
-        [
-            *("systemd-run", "--quiet", "--on-active=%d" % within, "--timer-property=AccuracySec=100ms"),
-            "--unit=" + RESTORE_UNIT,
-        ]
-    )
+    token, rules = secrets.token_hex(8), wanted_rules()
+    aside = "%s/aside-%s" % (RUNTIME, token)
+    write(aside + "/token", token)
+    write(aside + "/rules.nft", rules)
+    run_unit(RESTORE_UNIT, ["--on-active=%d" % within, "--timer-property=AccuracySec=100ms"],
+             ["-IB", os.path.abspath(__file__), "restore"])  # fmt: skip
     os.rename(aside, ARMED)
     try:
-        port = listen(wanted, within)
-        run(["nft", "--check", "--file", "-"], wanted.script)
-        run(["nft", "--file", "-"], wanted.script)
+        port = listen(within)
+        run(["nft", "--file", "-"], rules)
     except RefusedError:
         restore()
         raise
@@ -206,106 +137,91 @@ def arm(within: int) -> Dict[str, Any]:
 
 def confirm(token: str) -> Dict[str, Any]:
     """Keep the armed rules. Raises RefusedError if they were already undone."""
-    if not os.path.exists(ARMED) or json.loads(text_of(ARMED + "/armed.json"))["token"] != token:
-        raise RefusedError("confirmed too late: the old rules were already restored")
-    taken = take_armed("confirming")
+    taken = take_armed("confirming") if text_of(ARMED + "/token") == token else None
     if taken is None:
         raise RefusedError("confirmed too late: the old rules were already restored")
-    armed = json.loads(text_of(taken + "/armed.json"))
     stop_waiting()
+    before = text_of(CONFIRMED)
     try:
-        keep(Wanted(**armed["wanted"]))
+        write(CONFIRMED, text_of(taken + "/rules.nft"))
+        run(["systemctl", "--quiet", "enable", "--now", LOAD_UNIT])
+        live = live_digest()
+        if live is None:
+            raise RefusedError("something else on this host removed them")
+        write(LIVE, live)
     except (RefusedError, OSError) as error:
-        restore_table(taken)
+        write(CONFIRMED, before)
+        load_confirmed()
         raise RefusedError("the rules cannot be kept, so the old ones were restored: %s" % error) from None
     shutil.rmtree(taken)
     return {"changed": True}
 
 
-def keep(wanted: Wanted) -> None:
-    """Load the active rules at every boot, and record them."""
-    write(BOOT_SCRIPT, wanted.script)
-    run(["systemctl", "--quiet", "enable", "--now", LOAD_UNIT])
-    live = live_digest()
-    if live is None:
-        raise RefusedError("the rules are gone: something else on this host removed them")
-    write(CONFIRMED, json.dumps({"ephemeral": wanted.ephemeral, "script": wanted.script, "live": live}))
-
-
 def restore() -> Dict[str, Any]:
-    """Undo armed rules that were not confirmed."""
+    """Load the confirmed rules again, if others are armed."""
     taken = take_armed("restoring")
     if taken is None:
         return {"changed": False}
-    restore_table(taken)
+    load_confirmed()
     shutil.rmtree(taken)
     stop_waiting()
     return {"changed": True}
 
 
+def load_confirmed() -> None:
+    """Load the confirmed rules; without any, remove the table."""
+    run(["nft", "--file", "-"], text_of(CONFIRMED) or WITHOUT_TABLE)
+
+
 def remove() -> Dict[str, Any]:
     """Remove all rules and the state of this program."""
     restore()
-    remove_table()
-    if os.path.exists("/etc/systemd/system/" + RESTORE_UNIT):
-        run(["systemctl", "--quiet", "disable", RESTORE_UNIT])
+    if os.path.exists("/etc/systemd/system/" + LOAD_UNIT):
+        run(["systemctl", "--quiet", "disable", "--now", LOAD_UNIT])
+    run(["nft", "--file", "-"], WITHOUT_TABLE)
     shutil.rmtree(STATE, ignore_errors=True)
     return {"changed": True}
 
 
 def show() -> Dict[str, Any]:
     """Print the differences between the active and the wanted rules."""
-    return {"differences": differences(read_wanted())}
+    return {"differences": differences()}
 
 
-def refuse_lockout(wanted: Wanted) -> None:
-    """Raise RefusedError if the rules would close the port of the current SSH connection."""
-    port = own_ssh_port()
-    if port is None or port in wanted.ssh_ports:
-        return
-    for each in wanted.closed:
-        first, last = bounds(each)
-        if first <= port <= last:
-            raise RefusedError(
-                "firewall_ssh_ports: SSH connects to port %d, which firewall_member_ports (%s) would close; got %s"
-                % (port, each, wanted.ssh_ports)
-            )
-
-
-def listen(wanted: Wanted, within: int) -> int:
+def listen(within: int) -> int:
     """Start a listener on a port that only members may open, for `within` seconds. Return the port."""
-    for each in reversed(wanted.closed):
-        first, last = bounds(each)
-        for port in range(last, first - 1, -1):
-            with contextlib.suppress(OSError), socket.create_server(("", port)):
-                break
-        else:
-            continue
-        break
-    else:
-        raise RefusedError("every port of %s is in use" % ", ".join(wanted.closed))
-    run(
-        [
-            *("systemd-run", "--quiet", "--collect", "--unit=" + LISTENER_UNIT, "--property=Type=notify"),
-            "--description=Accepts connections of a member until the firewall rules are confirmed",
-            *("--property=RuntimeMaxSec=%d" % within, "/usr/bin/python3", "-I", "-c", LISTEN, str(port)),
-        ]
-    )
-    return port
+    closed = [str(each).replace("ephemeral", ephemeral()) for each in json.loads(text_of(WANTED))["member_ports"]]
+    for first, _, last in (each.partition("-") for each in reversed(closed)):
+        for port in filter(is_free, range(int(last or first), int(first) - 1, -1)):
+            run_unit(LISTENER_UNIT, ["--property=RuntimeMaxSec=%d" % within], ["-I", "-c", LISTEN, str(port)])
+            return port
+    raise RefusedError("every port of %s is in use" % ", ".join(closed))
+
+
+def is_free(port: int) -> bool:
+    """Return True if nothing listens on the port."""
+    with contextlib.suppress(OSError), socket.create_server(("", port)):
+        return True
+    return False
+
+
+def run_unit(unit: str, options: List[str], words: List[str]) -> None:
+    """Have systemd run Python as a unit."""
+    run(["systemd-run", "--quiet", "--collect", "--unit=" + unit, *options, "/usr/bin/python3", *words])
 
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
     """Hold the lock that keeps arm, confirm and restore from running at the same time."""
-    os.makedirs(STATE, mode=0o700, exist_ok=True)
-    with open(STATE + "/lock", "w", encoding="utf-8") as lock:
+    os.makedirs(RUNTIME, mode=0o700, exist_ok=True)
+    with open(RUNTIME + "/lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def take_armed(name: str) -> Optional[str]:
     """Rename the armed directory, so that only one caller gets it. Return None if nothing is armed."""
-    taken = "%s/%s-%s" % (STATE, name, secrets.token_hex(4))
+    taken = "%s/%s-%s" % (RUNTIME, name, secrets.token_hex(4))
     try:
         os.rename(ARMED, taken)
     except FileNotFoundError:
@@ -316,18 +232,12 @@ def take_armed(name: str) -> Optional[str]:
 def stop_waiting() -> None:
     """Stop the timer and the listener. The result is ignored, because they may have ended already."""
     subprocess.run(
-        ["systemctl", "--quiet", "stop", RESTORE_TIMER, LISTENER_UNIT], stderr=subprocess.DEVNULL, check=False
+        ["systemctl", "--quiet", "stop", RESTORE_UNIT + ".timer", LISTENER_UNIT], stderr=subprocess.DEVNULL, check=False
     )
 
 
 class RefusedError(Exception):
     """The action is refused; the message is for the user."""
-
-
-def is_enabled(unit: str) -> bool:
-    """Return True if systemd starts the unit at boot."""
-    targets = ("sysinit.target.wants", "multi-user.target.wants")
-    return any(os.path.lexists("/etc/systemd/system/%s/%s" % (target, unit)) for target in targets)
 
 
 def is_active(unit: str) -> bool:
@@ -366,21 +276,6 @@ def text_of(path: str) -> str:
             return file.read()
     except FileNotFoundError:
         return ""
-
-
-def own_ssh_port() -> Optional[int]:
-    """Return the local port of the SSH connection that runs this process.
-
-    sudo removes the variable from our environment, so the environments of all ancestors are read.
-    """
-    pid = os.getpid()
-    while pid > 1:
-        with open("/proc/%d/environ" % pid, "rb") as file:
-            for variable in file.read().split(b"\0"):
-                if variable.startswith(b"SSH_CONNECTION="):
-                    return int(variable.split()[-1])
-        pid = int(text_of("/proc/%d/stat" % pid).rpartition(")")[2].split()[1])
-    return None
 
 
 def main() -> int:

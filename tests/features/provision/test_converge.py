@@ -6,14 +6,19 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.features.provision import convergence
-from pylaunch.features.provision.batches import batches
-from pylaunch.features.provision.convergence import ProvisionOptions, ProvisionRequest, ProvisionSurvey, converge
-from pylaunch.features.provision.file_lines import FileDifference, file_lines, planned
+from pylaunch.features.provision.convergence import (
+    ProvisionOptions,
+    ProvisionRequest,
+    ProvisionSurvey,
+    batches,
+    converge,
+)
+from pylaunch.features.provision.file_lines import FileDifference, file_lines
 from pylaunch.features.provision.inputs import Wanted
-from pylaunch.features.provision.manifest import NO_RECORD, OTHER_INPUTS, Change
+from pylaunch.features.provision.manifest import Change
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.probe.ask import Unreachable
-from pylaunch.transport.runner import Failure, PlaybookResult, PlaybookRun, TaskChange
+from pylaunch.probe.ask import NoPython, Unreachable
+from pylaunch.transport.runner import PlaybookResult, PlaybookRun, TaskChange
 
 
 def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
@@ -64,40 +69,22 @@ def test_an_invalid_size_is_refused_with_an_example(serial: str) -> None:
     assert refused.value.hint == "for example: --serial 1,10%,100%"
 
 
-def changed(task: str, before: str | None = None, after: str = "", role: str = "time_sync") -> TaskChange:
+def changed(task: str, before: str | None = None, after: str = "") -> TaskChange:
     diff = {"before": before, "after": after, "before_header": "/etc/a (content)", "after_header": "/tmp/x"}
-    return TaskChange("n1", role, task, () if before is None else (diff,))
-
-
-def test_lines_that_come_and_go_are_counted_without_the_names_of_the_files() -> None:
-    ((difference,),) = file_lines([changed("Write", "one\ntwo\nthree\n", "one\n2\nthree\nfour\n")]).values()
-    assert difference.count == "+2 -1"
-    assert difference.lines[:2] == ("--- /etc/a", "+++ /etc/a")
+    return TaskChange("n1", "time_sync", task, () if before is None else (diff,))
 
 
 def test_a_file_that_is_missing_is_all_new_and_one_whose_mode_differs_has_no_lines() -> None:
     lines = ("--- /dev/null", "+++ /etc/a", "@@ -0,0 +1 @@", "+one")
     assert file_lines([changed("Write", "", "one\n")]) == {"n1": (FileDifference("time_sync", "/etc/a", lines),)}
-    assert file_lines([changed("Write", "one\n", "one\n")]) == {}
+    assert file_lines([changed("Write", "one\n", "one\n"), changed("Restart")]) == {}
 
 
-def test_a_plan_names_what_drifted_and_what_check_mode_adds_each_once() -> None:
-    drifted = Change("time_sync", "/etc/a", "content differs")
-    tasks = (changed("Write", "one\n", "two\n"), changed("Restart"))
-    added = (changed("Install", role="firewall"), changed("Write", "", "one\n", role="ssh_access"))
-    found = [drifted, *(Change(role, OTHER_INPUTS, "x") for role in ("time_sync", "firewall", "nccl_env"))]
-    states = ({"path": "/etc/d", "state": "absent"}, {"path": "/etc/d", "state": "directory"})
-    made = TaskChange("n1", "ssh_access", "Create", ({"path": "/etc/d", "before": states[0], "after": states[1]},))
-    failure = Failure("n1", "ssh_access", "Validate", "expected a key\nmore")
-    plan = planned(found, "n1", PlaybookResult({}, (failure,), {}, (*tasks, *added, made)))
-    assert plan == (
-        drifted,
-        Change("firewall", "Install", "would change"),
-        Change("ssh_access", "/etc/a", "content differs"),
-        Change("ssh_access", "/etc/d", "missing"),
-        Change("ssh_access", "Validate", "would fail: expected a key"),
-        Change("nccl_env", OTHER_INPUTS, "x"),
-    )
-    assert planned([Change("firewall", NO_RECORD, "x")], "n2", PlaybookResult({}, (), {}, added)) == (
-        Change("firewall", NO_RECORD, "x"),
-    )
+def test_a_host_without_an_interpreter_differs_and_gets_all_roles(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("cluster.ini",))
+    answers = {"n1": NoPython("/usr/bin/python3")}
+    monkeypatch.setattr(convergence, "ask_manifests", lambda *args, **kwargs: answers)
+    request = ProvisionRequest(cluster, ProvisionOptions(), Path("environment"))
+    found = convergence._compared(request, Wanted({"n1": {"firewall": "d1"}}, ("firewall", "time_sync")))
+    assert found.changes == {"n1": (Change("", "python", "no interpreter at /usr/bin/python3"),)}
+    assert (found.to_change, found.roles_to_run) == (("n1",), ("firewall", "time_sync"))

@@ -1,15 +1,10 @@
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.provision.errors import (
-    failure_error,
-    no_python_error,
-    remaining_error,
-    with_unreachable,
-)
+from pylaunch.features.provision.errors import provision_error
 from pylaunch.features.provision.manifest import Change
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.probe.ask import NoPython, Unreachable, unreachable_error
+from pylaunch.probe.ask import Unreachable, unreachable_error
 from pylaunch.transport.runner import Failure
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 6)))
@@ -20,40 +15,37 @@ def failure(host: str, message: str) -> Failure:
 
 
 def test_equal_messages_of_hosts_are_reported_once_in_the_tasks_own_words() -> None:
-    error = failure_error([failure("n1", "No package\nE: chrony"), failure("n2", "No package\nE: chrony")], total=3)
+    error = provision_error(CLUSTER, [failure("n1", "No package\nE: chrony"), failure("n2", "No package\nE: chrony")])
     assert error.exit_code is ExitCode.PROVISION_FAILED
-    assert error.message == "2 of 3 hosts could not be provisioned: n[1-2]"
+    assert error.message == "2 of 5 hosts could not be provisioned: n[1-2]"
     assert error.evidence == ("n[1-2]  time_sync: Install packages: No package", "    E: chrony")
     assert error.hint == "after mending that: pylaunch provision --limit n[1-2]"
 
 
 @pytest.mark.parametrize(
     ("message", "hint"),
-    [("Task failed: Missing sudo password", "--ask-become-pass"),
+    [("Task failed: Missing sudo password", "repeat the command with -K"),
      ("/opt/pylaunch: Permission denied", "pylaunch_env_root=")],
 )  # fmt: skip
 def test_a_refusal_is_answered_with_the_flag_or_key_to_use(message: str, hint: str) -> None:
-    assert hint in (failure_error([failure("n1", message)], total=1).hint or "")
+    assert hint in (provision_error(CLUSTER, [failure("n1", message)]).hint or "")
 
 
 def test_a_host_without_sudo_is_named_in_the_hint() -> None:
-    error = failure_error([failure("n1", "ok"), failure("n2", "/bin/sh: 1: sudo: not found")], total=2)
+    error = provision_error(CLUSTER, [failure("n1", "ok"), failure("n2", "/bin/sh: 1: sudo: not found")])
     assert error.hint == "install sudo on n2, or connect as root: ansible_user=root"
 
 
 def test_an_environment_that_a_run_uses_is_no_reason_to_provision() -> None:
-    error = failure_error([failure("n2", "a run uses the environment /opt/pylaunch/envs/ab")], total=2)
+    error = provision_error(CLUSTER, [failure("n2", "a run uses the environment /opt/pylaunch/envs/ab")])
     assert error.hint == "stop it and repeat the command; who uses each host: pylaunch gpus --limit n2"
 
 
 def test_an_interpreter_that_was_moved_away_is_reported_with_the_reinstallation() -> None:
     output = "no interpreter at /usr/bin/python3, although package python3 is installed: it was moved or removed"
-    hint = failure_error([failure("n1", f"non-zero return code\n{output}")], total=2).hint
+    hint = provision_error(CLUSTER, [failure("n1", f"non-zero return code\n{output}")]).hint
     assert hint is not None
     assert hint.startswith("on n1: apt-get install --reinstall python3-minimal")
-    error = no_python_error({"n1": NoPython("/opt/bin/python3"), "n3": NoPython("/opt/bin/python3")}, total=3)
-    assert error.message == "2 of 3 hosts have no interpreter for the agent: n[1,3]"
-    assert error.evidence == ("n[1,3]  no interpreter at /opt/bin/python3",)
 
 
 def test_unreachable_hosts_are_all_named_with_their_reasons_each_reported_once() -> None:
@@ -66,8 +58,8 @@ def test_unreachable_hosts_are_all_named_with_their_reasons_each_reported_once()
 
 
 def test_a_host_out_of_reach_is_named_although_another_one_failed() -> None:
-    failed = failure_error([failure("n3", "No space left on device")], total=5)
-    error = with_unreachable(failed, {"n2": Unreachable("no route", "check that n2 is up")}, CLUSTER)
+    silent = {"n2": Unreachable("no route", "check that n2 is up")}
+    error = provision_error(CLUSTER, [failure("n3", "No space left on device")], {}, silent)
     assert error.exit_code is ExitCode.PROVISION_FAILED
     assert error.message == "1 of 5 hosts could not be provisioned: n3; n2 cannot be reached"
     assert error.evidence == ("n3  time_sync: Install packages: No space left on device", "n2  no route")
@@ -76,7 +68,7 @@ def test_a_host_out_of_reach_is_named_although_another_one_failed() -> None:
 
 def test_a_package_lock_of_another_process_is_waited_for() -> None:
     message = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 296 (apt-get)"
-    assert failure_error([failure("n2", message)], 3).hint == (
+    assert provision_error(CLUSTER, [failure("n2", message)]).hint == (
         "wait until that process has ended, then: pylaunch provision --limit n2"
     )
 
@@ -92,6 +84,6 @@ def test_hosts_that_differ_only_in_their_address_share_a_line() -> None:
 
 def test_a_difference_after_a_successful_run_is_an_error() -> None:
     change = Change("time_sync", "chrony.service", "is enabled and failed")
-    error = remaining_error({"n1": [change], "n2": [change], "n3": []})
+    error = provision_error(CLUSTER, (), {"n1": [change], "n2": [change]})
     assert error.message == "still not as it should be after provisioning: n[1-2]"
     assert error.evidence == ("n[1-2]  time_sync: chrony.service is enabled and failed",)

@@ -11,7 +11,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Severity
 from tests.unit.checks.surveys import alike, findings
 
-WANTED = {"time_sync": "d1", "python_env/vision": "d2"}
+WANTED = {"time_sync": "d1", "python_env": "d2"}
 
 
 def entry(inputs: Any, *, differences: Any = (), reported: Any = (), notes: Any = ()) -> Any:
@@ -20,7 +20,7 @@ def entry(inputs: Any, *, differences: Any = (), reported: Any = (), notes: Any 
 
 
 def test_a_host_whose_records_hold_and_whose_inputs_are_those_of_today_needs_no_ansible() -> None:
-    state = HostState({"time_sync": entry("d1"), "python_env/vision": entry("d2"), "firewall": entry("other")})
+    state = HostState({"time_sync": entry("d1"), "python_env": entry("d2"), "firewall": entry("other")})
     assert changes_of(WANTED, state) == ()
 
 
@@ -64,6 +64,16 @@ def test_a_manifest_that_cannot_be_read_makes_every_role_run(monkeypatch: pytest
     state = ask_manifests(cluster)["n1"]
     assert isinstance(state, HostState)
     assert {each.difference for each in changes_of(WANTED, state)} == {"it is not understood"}
+
+
+def test_the_entry_of_the_environment_of_the_project_is_that_of_the_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {"python_env": entry("d0"), "python_env/vision": entry("d1"), "python_env/speech": entry("d2")}
+    readings = {"manifest.roles": {"value": entries, "seconds": 0.1}}
+    monkeypatch.setattr(manifest, "ask", lambda cluster, programs: {"n1": {"readings": readings}})
+    for name, inputs in ((None, "d0"), ("vision", "d1")):
+        state = ask_manifests(Cluster((Host("n1", "10.0.0.1", env_name=name),)))["n1"]
+        assert isinstance(state, HostState)
+        assert state.entries["python_env"]["inputs"] == inputs
 
 
 def test_check_names_what_drifted_and_the_role_that_mends_it() -> None:

@@ -12,7 +12,6 @@ import time
 
 from pylaunch.agent.probe.readers.hosts.host import mount_of
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.agent.shared.text import text_of, text_or_none
 from pylaunch.protocol.readings.hosts import HostIdentity, LoginReading, NamesReading
@@ -56,8 +55,6 @@ def group_name(number: int) -> str:
         return "?"
 
 
-SUDO_S = 4.0
-NO_SUDO = "there is no sudo"
 LOOKUPS_S = 2.5
 """Time for all lookups together, half of the default timeout of a resolver for one query."""
 
@@ -119,18 +116,3 @@ def _addresses(name: str) -> list[str] | None:
     except (OSError, UnicodeError):  # UnicodeError: the name is no domain name.
         return None
     return sorted({str(each[4][0]) for each in found}, key=lambda address: (":" in address, address))
-
-
-@reader("reach.sudo")
-def sudo(question: str | None) -> str | None:
-    """Return the reason why this user cannot become root with the password of the question, or without one; None if
-    they can."""
-    if os.getuid() == 0:
-        return None
-    try:
-        words = ["sudo", "-n", "true"] if question is None else ["sudo", "-S", "-p", "", "true"]
-        ended = programs.ended(words, joined=True, deadline_s=SUDO_S, stdin="" if question is None else f"{question}\n")
-    except FileNotFoundError:
-        return NO_SUDO
-    output = ended.output.strip().splitlines()
-    return None if ended.status == 0 else (output[-1] if output else f"exit code {ended.status}")
