@@ -41,6 +41,7 @@ FEATURES = (
     "render_files",
     "report",
     "slurm",
+    "stacks",
     "variables",
     "verify",
 )

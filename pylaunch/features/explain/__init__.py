@@ -9,12 +9,13 @@ The texts of failures that signatures know are judged in the core (`pylaunch/ver
 class of a failed rank's text.
 """
 
-from pylaunch.terminal.doors import Verb
+from pylaunch.terminal.doors import Verb, VerbGroup
 
 VERBS = {
     "explain": Verb(
         "pylaunch.features.explain.command",
         "Show why a run failed, or why the logs of any launcher end",
         after="stacks",
+        group=VerbGroup.DIAGNOSE,
     ),
 }

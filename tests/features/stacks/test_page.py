@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from pylaunch.features.stacks.page import ChildGroup, child_groups, other_threads, short_path, shown_stack, stack_groups
 from pylaunch.protocol.examination import ChildProcess, Frame, RankView, ThreadStack
-from pylaunch.verdict.stack_groups import ChildGroup, child_groups, other_threads, short_path, shown_stack, stack_groups
 
 TORCH = "/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
 REDUCE = (Frame("all_reduce", TORCH, 3210), Frame("wrapper", "/env/lib/python3.11/site-packages/torch/l.py", 83))

@@ -1,1 +1,0 @@
-"""Verbs of the group Diagnose of `pylaunch --help`."""
