@@ -369,13 +369,6 @@ def attempts(run: str) -> list[str]:
     return [each for each in meant(base_of(run), ids()) if base_of(each) == base_of(run)]
 
 
-def files(run: str) -> list[Path]:
-    """Return the regular files of the record of `run`, also those in its subdirectories, by name."""
-    directory = run_paths(run).directory
-    found = (path for path in sorted(directory.rglob("*")) if not path.is_symlink() and path.is_file())
-    return [path for path in found if not path.name.startswith(".")]
-
-
 def is_asked_to_stop(run: str) -> bool:
     """Return True if a person stopped an attempt of this run."""
     return run_paths(base_of(run)).stop_asked.exists()

@@ -11,9 +11,17 @@ from pylaunch.store.runs import user_and_host
 from tests.starts.cluster import DirectoryCluster, ended
 
 ENDS_S = 300.0
-SECRET = "tr0ub4dor-and-3"
+SECRETS = {
+    "environment": "env-tr0ub4dor",
+    "argv": "argv-h0rsebattery",
+    "printed": "printed-st4ple99",
+    "inventory": "inv-c0rrectkey",
+    "controller": "here-w1relessly",
+}
 SCRIPT = """\
-echo "rank $RANK of <b>$WORLD_SIZE</b> uses $HF_TOKEN"
+echo "rank $RANK of <b>$WORLD_SIZE</b> uses $HF_TOKEN and $2" >&2
+echo "WANDB_API_KEY={printed}" >&2
+echo "sudo: {inventory} is wrong; {controller}" >&2
 [ $RANK = 1 ] || {{ touch {directory}/up; exec sleep 600; }}
 until [ -e {directory}/up ]; do sleep 0.02; done
 echo "ValueError: no shard 7" >&2
@@ -23,9 +31,12 @@ exit 3
 
 @pytest.fixture
 def cluster(directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch) -> DirectoryCluster:
-    monkeypatch.setenv("HF_TOKEN", SECRET)
+    monkeypatch.setenv("HF_TOKEN", SECRETS["environment"])
+    monkeypatch.setenv("REGISTRY_PASSWORD", SECRETS["controller"])
     made = directories("n1", "n2")
-    (made.inventory.parent / "job").write_text(SCRIPT.format(directory=made.inventory.parent))
+    with made.inventory.open("a") as inventory:
+        inventory.write(f"ansible_become_password={SECRETS['inventory']}\n")
+    (made.inventory.parent / "job").write_text(SCRIPT.format(directory=made.inventory.parent, **SECRETS))
     return made
 
 
@@ -37,7 +48,7 @@ def report(cluster: DirectoryCluster, file: Path) -> str:
 
 def test_the_report_of_a_failed_run_has_its_cause_and_no_secret(cluster: DirectoryCluster, tmp_path: Path) -> None:
     file = tmp_path / "why.html"
-    job = ("--", "sh", str(cluster.inventory.parent / "job"))
+    job = ("--", "sh", str(cluster.inventory.parent / "job"), "--api-key", SECRETS["argv"])
     ended(cluster.start("--secret", "HF_TOKEN", *job), ENDS_S, code=ExitCode.JOB_FAILED)
     text = report(cluster, file)
     (run,) = cluster.outcomes()
@@ -47,7 +58,8 @@ def test_the_report_of_a_failed_run_has_its_cause_and_no_secret(cluster: Directo
     assert re.search(rf"pylaunch logs .*{run} --rank 1", text)
     assert "rank 1 failed at" in text
     assert "first ranks of all nodes within" in text
-    assert SECRET not in text
+    assert "is wrong" in text
+    assert [name for name, secret in SECRETS.items() if secret in text] == []
     assert file.stat().st_mode & 0o777 == 0o600
 
     again = cluster.run("report", "-i", str(cluster.inventory), "-o", str(file), code=ExitCode.USAGE)

@@ -1,15 +1,11 @@
-"""A run as a file: the HTML report (`report`), and an archive with it (`report --archive`).
-
-page         pure: a record as HTML text, with its ranks and its timeline
-archive      the archive, which contains the report, the record and the logs
-"""
+"""A run as one HTML file (`report`): verdict, evidence, timeline, ranks and their last lines. `page` is pure."""
 
 from pylaunch.terminal.doors import Names, Verb, VerbGroup
 
 VERBS = {
     "report": Verb(
         "pylaunch.features.report.command",
-        "Write a run as one HTML file, or as an archive with its logs",
+        "Write a run as one HTML file: why it failed, timeline, last lines",
         after="stacks",
         names=Names.RUN,
         group=VerbGroup.DIAGNOSE,
