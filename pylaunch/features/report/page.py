@@ -5,7 +5,7 @@ from collections.abc import Callable
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from pylaunch import __version__
-from pylaunch.features.report import host_ranks, timeline
+from pylaunch.features.report.rows import NodeRow, RankRow, nodes, start_skew
 from pylaunch.model.clock import in_utc
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.outcome import Outcome, Status
@@ -24,9 +24,6 @@ LONGEST_TEXT = 600
 TOP_LINES = 12
 """Last lines of the rank at the top of the page; its host has more."""
 
-SHOWN_HOSTS = 16
-"""Hosts with ranks that are listed; of more, only those with the named rank are not folded away."""
-
 
 def page(record: RunRecord, made_at: float, hide: Callable[[str], str], complete: Callable[[str], str] = str) -> str:
     """Return the report as one HTML document, made at `made_at` seconds since the epoch.
@@ -34,9 +31,7 @@ def page(record: RunRecord, made_at: float, hide: Callable[[str], str], complete
     `hide` masks secrets, `complete` adds the inventory to a hint.
     """
     plan, outcome = record.plan, record.outcome
-    hosts = host_ranks.by_host(record, hide) if record.has_started else ()
-    prominent = hosts if len(hosts) <= SHOWN_HOSTS else tuple(host for host in hosts if host.is_named)
-    skew = timeline.start_skew(record)
+    rows, skew = nodes(record, hide), start_skew(record)
     causes = () if outcome is None else outcome.causes
     lasted = "" if outcome is None else seconds(outcome.ended_at - record.created_at)
     values = {
@@ -49,7 +44,7 @@ def page(record: RunRecord, made_at: float, hide: Callable[[str], str], complete
         "cause": causes[0] if causes else None,
         "other_causes": causes[1:MOST_CAUSES],
         "rejected": () if outcome is None else outcome.rejected[:MOST_CAUSES],
-        "shown": _shown(outcome, hosts),
+        "shown": _shown(outcome, (*rows.shown, *rows.folded)),
         "top_lines": TOP_LINES,
         "world_size": plan.world_size,
         "hosts": fold(plan.cluster.names),
@@ -59,10 +54,8 @@ def page(record: RunRecord, made_at: float, hide: Callable[[str], str], complete
         "lasted": lasted,
         "made": moment(made_at),
         "skew": None if skew is None else seconds(skew),
-        "course": timeline.run_timeline(record),
+        "nodes": rows,
         "hangs": _hangs(record),
-        "host_ranks": prominent,
-        "other_ranks": [host for host in hosts if host not in prominent],
         "version": __version__,
     }
     return _template(hide).render(values)
@@ -135,12 +128,12 @@ def _hangs(record: RunRecord) -> list[tuple[str, Event]]:
     return [(seconds(event.time - record.created_at), event) for event in reports[-MOST_REPORTS:]]
 
 
-def _shown(outcome: Outcome | None, hosts: tuple[host_ranks.HostRanks, ...]) -> host_ranks.RankLines | None:
+def _shown(outcome: Outcome | None, rows: tuple[NodeRow, ...]) -> RankRow | None:
     """Return the rank whose last lines are at the top: the named one, else the first that failed."""
     if outcome is None or outcome.first_failure is None:
         return None
     number = outcome.first_failure.rank
-    return next((rank for host in hosts for rank in host.ranks if rank.rank == number), None)
+    return next((rank for row in rows for rank in row.ranks if rank.rank == number), None)
 
 
 def moment(time: float) -> str:
