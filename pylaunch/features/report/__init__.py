@@ -1,4 +1,4 @@
-"""A run as one HTML file (`report`): verdict, evidence, timeline, ranks and their last lines. `page` and `rows` are pure."""
+"""A run as one HTML file (`report`): verdict, evidence, timeline, last lines of ranks. `page` and `rows` are pure."""
 
 from pylaunch.terminal.doors import Names, Verb, VerbGroup
 

@@ -6,16 +6,20 @@ A fact that is later than the first failure is a consequence. A fact that severa
 from collections.abc import Callable, Iterable, Iterator
 
 from pylaunch.base import kernel_log
-from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.cause import FailureCause, Named, RejectedCause
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import fold
-from pylaunch.protocol.node_evidence import KernelEvent, RankEnd
+from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.verdict.causes.cause_kinds import advised
 from pylaunch.verdict.causes.host_facts import (
+    MOST_LINES,
+    HostEvent,
+    HostFact,
+    gpu_fact,
     is_broken_gpu,
-    shown_gpu_error,
-    silent_paths,
+    lines_of,
+    link_fact,
+    path_fact,
     unanswered_connections,
 )
 from pylaunch.verdict.causes.xid import XidKind, explain
@@ -27,25 +31,7 @@ KERNEL_S = 1.0
 STEP_S = 5.0
 """A clock step from which rendezvous and heartbeats of frameworks go wrong: torch elastic allows 15 s."""
 
-MOST_LINES = 4
-
 Found = FailureCause | RejectedCause
-
-
-@dataclass(frozen=True)
-class HostEvent:
-    """A kernel message with its host and its distance to the first failure."""
-
-    host: str
-    message: KernelEvent
-    before_s: float
-    """Seconds before the first failure; negative for later ones."""
-
-    is_consequence: bool
-
-    def __str__(self) -> str:
-        order = "before" if self.before_s >= 0 else "after"
-        return f"{self.host} kernel, {seconds(abs(self.before_s))} {order} the first failure: {self.message.text}"
 
 
 def host_causes(evidence: Evidence, first: RankEnd) -> tuple[list[FailureCause], list[RejectedCause]]:
@@ -68,7 +54,8 @@ def events(evidence: Evidence, first: RankEnd, *kinds: str) -> list[HostEvent]:
             if message.kind in kinds:
                 before_s = first.time - message.time
                 slack = KERNEL_S + facts.uncertainty_s + first.uncertainty_s
-                found.append(HostEvent(facts.host, message, before_s, before_s < -slack))
+                when = f", {seconds(abs(before_s))} {'before' if before_s >= 0 else 'after'} the first failure"
+                found.append(HostEvent(facts.host, message, when, before_s, before_s < -slack))
     return sorted(found, key=lambda each: (-each.before_s, each.host, each.message.text))
 
 
@@ -89,10 +76,6 @@ def _divided(found: Iterable[HostEvent]) -> tuple[list[HostEvent], list[Rejected
     return [each for each in listed if not each.is_consequence], rejected
 
 
-def _lines(found: Iterable[HostEvent]) -> tuple[str, ...]:
-    return tuple(map(str, found))[:MOST_LINES]
-
-
 def _gpus(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
     found, rejected = _divided(events(evidence, first, kernel_log.XID, kernel_log.SXID))
     yield from rejected
@@ -107,36 +90,27 @@ def _gpus(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
         else:
             others.append(each)
     for group, confidence in ((broken, Confidence.MEDIUM), (others, Confidence.LOW)):
-        if group:
-            hosts = {each.host for each in group}
-            what = shown_gpu_error(group[0].message)
-            text = f"GPU error on {group[0].host}: {what} (PCI {group[0].message.device})"
-            if len(hosts) > 1:
-                text = f"GPU errors on {fold(hosts)}, first on {group[0].host}: {what}"
-            yield advised(FailureCause("gpu", text, confidence, only(hosts), _lines(group)), hosts)
+        if (fact := gpu_fact(group)) is not None:
+            yield _cause(fact, confidence)
 
 
 def _links(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
     found, rejected = _divided(events(evidence, first, kernel_log.LINK_DOWN))
     yield from rejected
-    if not found:
-        return
-    hosts = {each.host for each in found}
-    ends = {end for each in unanswered_connections(evidence.hosts) for end in (each.host, each.peer)}
-    confidence = Confidence.MEDIUM if ends & hosts else Confidence.LOW
-    devices = sorted({each.message.device for each in found})
-    text = f"network link down on {fold(hosts)} ({', '.join(devices[:3])})"
-    named = only(hosts) if confidence is Confidence.MEDIUM else None
-    yield advised(FailureCause("link", text, confidence, named, _lines(found)), hosts, devices[0])
+    if (fact := link_fact(found, unanswered_connections(evidence.hosts))) is not None:
+        yield _cause(fact, Confidence.MEDIUM if fact.is_proven else Confidence.LOW)
 
 
 def _paths(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:
     unanswered = unanswered_connections(evidence.hosts)
-    found = silent_paths(each for each in unanswered if not evidence.lost.keys() & {each.host, each.peer})
-    if found is not None:
-        named = Named(found.cut_off, None) if found.cut_off else None
-        text = f"{found.text}: a firewall or a route" if found.is_one_pair else found.text
-        yield advised(FailureCause("path-blocked", text, Confidence.MEDIUM, named, found.lines[:MOST_LINES]))
+    fact = path_fact(each for each in unanswered if not evidence.lost.keys() & {each.host, each.peer})
+    if fact is not None:
+        yield _cause(fact, Confidence.MEDIUM)
+
+
+def _cause(fact: HostFact, confidence: Confidence) -> FailureCause:
+    named = only(fact.named) if fact.is_proven or fact.kind == "path-blocked" else None
+    return advised(FailureCause(fact.kind, fact.text, confidence, named, fact.lines), fact.hosts, fact.device)
 
 
 def _storage(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
@@ -159,7 +133,7 @@ def _storage(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
         ((host, rank),) = stuck
         text = f"rank {rank} on {host} waits for storage (state D): {found[0].message.text}"
         named = Named(host, rank)
-    yield advised(FailureCause("storage", text, confidence, named, _lines(found)), hosts)
+    yield advised(FailureCause("storage", text, confidence, named, lines_of(found)), hosts)
 
 
 def _clocks(evidence: Evidence, _first: RankEnd) -> Iterator[FailureCause]:

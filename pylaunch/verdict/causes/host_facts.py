@@ -1,6 +1,10 @@
-"""Facts that hosts report, as hangs and failures judge them: connections that nobody answers, broken GPUs. Pure."""
+"""Facts that hosts report, as failures and hangs judge them: broken GPUs, links that are down, unanswered packets. Pure.
 
-from collections.abc import Iterable, Iterator, Mapping
+A fact that several hosts share names none of them. A path involves two hosts: it names both only if both report
+unanswered packets, and one only if all of several paths have it in common.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from pylaunch.base import kernel_log
 from pylaunch.base.dataclass import dataclass
@@ -11,6 +15,48 @@ from pylaunch.verdict.causes.xid import XidKind, explain
 SILENT_RETRANSMITS = 3
 """Retransmissions in a row that show a silent path: together they take more than a second."""
 
+SURE_RETRANSMITS = 5
+"""Retransmissions in a row that take six seconds: no passing loss of packets."""
+
+MOST_LINES = 4
+
+
+@dataclass(frozen=True)
+class HostEvent:
+    """A kernel message of a host."""
+
+    host: str
+    message: KernelEvent
+    when: str = ""
+    """Its distance to the first failure: ", 2 s before the first failure"."""
+
+    before_s: float = 0.0
+    """Seconds before the first failure; negative for later ones."""
+
+    is_consequence: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.host} kernel{self.when}: {self.message.text}"
+
+
+@dataclass(frozen=True)
+class HostFact:
+    """Trouble of one or several hosts."""
+
+    kind: str
+    """Kind of a cause (`cause_kinds.KINDS`) and of a hang (`HangKind`)."""
+
+    text: str
+    hosts: tuple[str, ...]
+    lines: tuple[str, ...]
+    named: tuple[str, ...]
+    """Host that the fact names, or both ends of a path; () if it names nobody."""
+
+    is_proven: bool = True
+    """Connections show the same, or retransmissions have lasted."""
+
+    device: str = ""
+
 
 @dataclass(frozen=True)
 class UnansweredConnection:
@@ -19,12 +65,6 @@ class UnansweredConnection:
     host: str
     peer: str
     connection: StuckConnection
-
-    @property
-    def ports(self) -> str:
-        """Both ends: "n1 port 41022 to n3 port 29500"."""
-        port = f" port {self.connection.local_port}" if self.connection.local_port else ""
-        return f"{self.host}{port} to {self.peer} port {self.connection.peer_port}"
 
     def __str__(self) -> str:
         each = self.connection
@@ -36,24 +76,22 @@ class UnansweredConnection:
         )
 
 
-def address_owners(hosts: Iterable[HostEvidence]) -> dict[str, str]:
-    """Return the host of each address, without addresses that several hosts have."""
-    found: dict[str, set[str]] = {}
-    for each in hosts:
-        for address in each.addresses:
-            found.setdefault(address, set()).add(each.host)
-    return {address: next(iter(names)) for address, names in found.items() if len(names) == 1}
-
-
 def unanswered_connections(
     hosts: Iterable[HostEvidence], addresses: Mapping[str, str] | None = None
 ) -> Iterator[UnansweredConnection]:
     """Yield the connections to other hosts of the run whose packets the peer's kernel does not acknowledge.
 
-    `addresses`: hosts of addresses that are known without a report of the host.
+    `addresses`: hosts of addresses that are known without a report of the host. An address that several hosts report
+    is that of none.
     """
     facts = tuple(hosts)
-    owners = {**address_owners(facts), **(addresses or {})}
+    claims: dict[str, set[str]] = {}
+    for each in facts:
+        for address in each.addresses:
+            claims.setdefault(address, set()).add(each.host)
+    owners = {address: next(iter(names)) for address, names in claims.items() if len(names) == 1} | {
+        **(addresses or {})
+    }
     for each in facts:
         for connection in each.stuck:
             peer = owners.get(connection.peer)
@@ -61,44 +99,52 @@ def unanswered_connections(
                 yield UnansweredConnection(each.host, peer, connection)
 
 
-@dataclass(frozen=True)
-class SilentPaths:
-    """Paths between hosts on which packets are not answered."""
-
-    lines: tuple[str, ...]
-    """Connections that show it, the longest without an answer first."""
-
-    text: str
-    """In words, without a name at fault: "packets between n1 and n2 get no answer"."""
-
-    hosts: tuple[str, ...]
-    cut_off: str = ""
-    """The one host that all of several paths have in common; "" without one."""
-
-    longest: UnansweredConnection | None = None
-    is_one_pair: bool = False
-    reported_by: tuple[str, ...] = ()
-
-
-def silent_paths(found: Iterable[UnansweredConnection]) -> SilentPaths | None:
-    """Return what the connections have in common; None without any."""
+def path_fact(found: Iterable[UnansweredConnection]) -> HostFact | None:
+    """Return what the connections have in common, the longest without an answer first; None without any."""
     ordered = sorted(found, key=lambda each: (-each.connection.retransmits, each.host, each.peer, str(each)))
     if not ordered:
         return None
     edges = {frozenset((each.host, each.peer)) for each in ordered}
-    hosts = sorted({host for edge in edges for host in edge})
+    hosts = tuple(sorted({host for edge in edges for host in edge}))
     common = [host for host in hosts if all(host in edge for edge in edges)]
-    cut_off = common[0] if len(edges) > 1 and len(common) == 1 else ""
-    if cut_off:
-        text = f"{cut_off} is cut off from {fold(host for host in hosts if host != cut_off)}"
-    elif len(edges) == 1:
-        text = f"packets between {hosts[0]} and {hosts[1]} get no answer"
-    else:
-        text = f"packets between hosts {fold(hosts)} get no answer"
-    return SilentPaths(
-        tuple(map(str, ordered)), text, tuple(hosts), cut_off, ordered[0], len(edges) == 1,
-        tuple(sorted({each.host for each in ordered})),
-    )  # fmt: skip
+    is_proven, named = ordered[0].connection.retransmits >= SURE_RETRANSMITS, tuple[str, ...]()
+    text = f"packets between hosts {fold(hosts)} get no answer"
+    if len(edges) == 1:
+        text = f"packets between {hosts[0]} and {hosts[1]} get no answer: a firewall or a route"
+        if {each.host for each in ordered} == {*hosts}:
+            is_proven, named = True, hosts
+    elif len(common) == 1:
+        named = (common[0],)
+        text = f"{common[0]} is cut off from {fold(host for host in hosts if host != common[0])}"
+    return HostFact("path-blocked", text, hosts, tuple(map(str, ordered))[:MOST_LINES], named, is_proven)
+
+
+def link_fact(
+    found: Sequence[HostEvent], unanswered: Iterable[UnansweredConnection], silent: Collection[str] = ()
+) -> HostFact | None:
+    """Return the links that went down; None without any. `silent`: hosts that do not answer."""
+    down = [each for each in found if each.message.kind == kernel_log.LINK_DOWN]
+    if not down:
+        return None
+    hosts, devices = _hosts(down), sorted({each.message.device for each in down})
+    ends = {end for each in unanswered for end in (each.host, each.peer)}
+    text = f"network link down on {fold(hosts)} ({', '.join(devices[:3])})"
+    is_proven = not (ends | {*silent}).isdisjoint(hosts)
+    return HostFact("link", text, hosts, lines_of(down), hosts if len(hosts) == 1 else (), is_proven, devices[0])
+
+
+def gpu_fact(found: Sequence[HostEvent]) -> HostFact | None:
+    """Return the errors of GPUs, and of switches between them, that `found` holds; None without any."""
+    if not found:
+        return None
+    hosts, first = _hosts(found), found[0]
+    code = first.message.code or 0
+    is_switch = first.message.kind == kernel_log.SXID
+    what = f"SXid {code}" if is_switch else f"Xid {code}, {explain(code).name}"
+    text = f"GPU error on {first.host}: {what} (PCI {first.message.device})"
+    if len(hosts) > 1:
+        text = f"GPU errors on {fold(hosts)}, first on {first.host}: {what}"
+    return HostFact("gpu", text, hosts, lines_of(found), hosts if len(hosts) == 1 else ())
 
 
 def is_broken_gpu(message: KernelEvent) -> bool:
@@ -108,8 +154,10 @@ def is_broken_gpu(message: KernelEvent) -> bool:
     return message.kind == kernel_log.XID and explain(message.code or 0).kind is XidKind.DAMAGED
 
 
-def shown_gpu_error(message: KernelEvent) -> str:
-    """Return "Xid 79, GPU has fallen off the bus"."""
-    if message.kind == kernel_log.SXID:
-        return f"SXid {message.code}"
-    return f"Xid {message.code}, {explain(message.code or 0).name}"
+def lines_of(found: Iterable[HostEvent]) -> tuple[str, ...]:
+    """Return the first kernel messages as lines of evidence."""
+    return tuple(map(str, found))[:MOST_LINES]
+
+
+def _hosts(found: Iterable[HostEvent]) -> tuple[str, ...]:
+    return tuple(sorted({each.host for each in found}))
