@@ -1,4 +1,4 @@
-"""Facts that hosts report, as failures and hangs judge them: broken GPUs, links that are down, unanswered packets. Pure.
+"""Facts of hosts that failures and hangs share: broken GPUs, links that are down, unanswered packets. Pure.
 
 A fact that several hosts share names none of them. A path involves two hosts: it names both only if both report
 unanswered packets, and one only if all of several paths have it in common.
@@ -89,9 +89,8 @@ def unanswered_connections(
     for each in facts:
         for address in each.addresses:
             claims.setdefault(address, set()).add(each.host)
-    owners = {address: next(iter(names)) for address, names in claims.items() if len(names) == 1} | {
-        **(addresses or {})
-    }
+    owners = {address: next(iter(names)) for address, names in claims.items() if len(names) == 1}
+    owners |= addresses or {}
     for each in facts:
         for connection in each.stuck:
             peer = owners.get(connection.peer)
