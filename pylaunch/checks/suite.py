@@ -23,10 +23,9 @@ from pylaunch.model.job import EVERY, USUAL_PORT, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.probe import answers
 from pylaunch.probe.answers import MALFORMED, Unmeasured, what_is_wrong
-from pylaunch.probe.ask import TIMEOUT_S, Answered, Unreachable, gather_answers, understood_all
+from pylaunch.probe.ask import TIMEOUT_S, Answered, gather_answers, understood_all
 from pylaunch.probe.program import probe
 from pylaunch.transport import interrupts
-from pylaunch.transport.connections import diagnose_connections
 
 CHECKS: tuple[Check, ...] = (
     *reach.CHECKS,
@@ -35,7 +34,6 @@ CHECKS: tuple[Check, ...] = (
     *limits.CHECKS,
     *storage.CHECKS,
     *host.CLOCK_CHECKS,
-    *host.KERNEL_CHECKS,
     *python_env.CHECKS,
     *host.ROLE_CHECKS,
     *limits.LOGIN_CHECKS,
@@ -98,13 +96,6 @@ async def _with_mesh(survey: Survey) -> dict[str, Look]:
     return {name: replace(look, readings={**look.readings, **found[name]}) for name, look in survey.looks.items()}
 
 
-def _diagnosed(survey: Survey) -> dict[str, Unreachable]:
-    """Return the unreachable hosts, with evidence for each whose connection failed."""
-    failed = [name for name, why in survey.unreachable.items() if why.connection_failed]
-    evidence = diagnose_connections(survey.cluster.only(failed)) if failed else {}
-    return {name: replace(why, evidence=evidence.get(name, ())) for name, why in survey.unreachable.items()}
-
-
 def _look(answered: Answered) -> Look:
     """Decode an answer of `probe.runtime`. Raises an exception of `MALFORMED` for an answer of another shape."""
     taken = answers.readings(answered, answered["readings"])
@@ -135,35 +126,27 @@ def judge(survey: Survey, checks: Iterable[Check]) -> tuple[Finding, ...]:
 
 
 def _judged(check: Check, survey: Survey) -> list[Finding]:
-    """Return the findings of `check`. A host with a malformed answer gets a finding of its own and is not judged."""
+    """Return the findings of `check`. A host whose answer it cannot judge gets a finding of its own."""
     try:
         return list(check.judge(survey))
     except MALFORMED as error:
-        odd = _malformed(check, survey)
+        text = f"{check.title}: its answer is not understood ({what_is_wrong(error)})"
+        odd = [name for name in survey.looks if not _is_judged(check, survey, name)]
+        if not odd and survey.looks:  # No host is odd alone: their answers do not go together.
+            text = f"{check.title}: the answers of these hosts cannot be compared ({what_is_wrong(error)})"
+            return [Finding(check.id, Severity.UNKNOWN, tuple(survey.looks), text)]
         if not odd:
             raise
-        text = f"{check.title}: its answer is not understood ({what_is_wrong(error)})"
         rest = replace(survey, looks={name: look for name, look in survey.looks.items() if name not in odd})
         return [*(Finding(check.id, Severity.UNKNOWN, (name,), text) for name in odd), *_judged(check, rest)]
 
 
-def _malformed(check: Check, survey: Survey) -> list[str]:
-    """Return the hosts whose answers `check` cannot judge, alone or with others; empty if no host is the cause."""
-
-    def is_judged(looks: Mapping[str, Look]) -> bool:
-        try:
-            list(check.judge(replace(survey, looks=looks)))
-        except MALFORMED:
-            return False
-        return True
-
-    if not is_judged({}):
-        return []
-    alone = [name for name, look in survey.looks.items() if not is_judged({name: look})]
-    if alone:
-        return alone
-    looks = survey.looks
-    return [name for name in looks if is_judged({each: look for each, look in looks.items() if each != name})][:1]
+def _is_judged(check: Check, survey: Survey, name: str) -> bool:
+    try:
+        list(check.judge(replace(survey, looks={name: survey.looks[name]})))
+    except MALFORMED:
+        return False
+    return True
 
 
 def _unmeasured(check: Check, survey: Survey, reported: set[tuple[str, str]]) -> Iterable[Finding]:
@@ -337,8 +320,6 @@ def check(request: CheckRequest) -> Result:
     """Ask every host and judge the answers. Hosts that do not answer are findings, not errors."""
     begun = time.monotonic()
     survey = interrupts.run(take_survey(request.cluster, request.wanted, request.checks))
-    if any(check.id == REACH for check in request.checks):
-        survey = replace(survey, unreachable=_diagnosed(survey))
     return result(survey, request.checks, judge(survey, request.checks), time.monotonic() - begun)
 
 

@@ -38,11 +38,6 @@ class Unreachable:
 
     reason: str
     hint: str | None = None
-    evidence: tuple[str, ...] = ()
-    """One line for each step to the host that was checked after the failure."""
-
-    connection_failed: bool = False
-    """The connection itself failed, so `transport.connections.diagnose_connections` can find out more."""
 
 
 def unreachable_error(unreachable: Mapping[str, Unreachable], cluster: Cluster) -> PylaunchError:
@@ -136,16 +131,15 @@ async def _run(connector: Connector, words: Argv, stdin: bytes, timeout_s: float
     except ProgramNotFoundError as error:
         return NoPython(error.program) if error.program == words[0] else Unreachable(error.message, error.hint)
     except TimedOutError:
-        silence = connector.timed_out(timeout_s)
-        return _unreachable(silence, connection_failed=not silence.host_answers)
+        return _unreachable(connector.timed_out(timeout_s))
     except PylaunchError as error:
         return Unreachable(error.message, error.hint)
     failure = await why_not_reached(connector, ended)
-    return ended if failure is None else _unreachable(failure, connection_failed=True)
+    return ended if failure is None else _unreachable(failure)
 
 
-def _unreachable(failure: ConnectionFailure, *, connection_failed: bool = False) -> Unreachable:
-    return Unreachable(failure.reason, failure.hint, connection_failed=connection_failed)
+def _unreachable(failure: ConnectionFailure) -> Unreachable:
+    return Unreachable(failure.reason, failure.hint)
 
 
 def interpret(host: Host, ended: Completed) -> Answered | Unreachable | NoPython:

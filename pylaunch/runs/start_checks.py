@@ -170,7 +170,7 @@ def _connections(survey: Survey, host: str, prepared: PreparedNodes) -> object:
 
 def _environment(essentials: Mapping[str, str], libraries: Mapping[str, str]) -> dict[str, Any]:
     digest, version = essentials.get("environment digest", ""), essentials.get("python", "")
-    readings: dict[str, Any] = {"python_env.python": {"version": version}} if version else {}
+    readings: dict[str, Any] = {"python_env.python": version} if version else {}
     if digest.startswith("unreadable"):
         readings["python_env.libraries"] = Unmeasured(digest)
     else:
@@ -189,7 +189,7 @@ _FIXES = {
     GPU_MODELS: "all ranks wait for the slowest GPU; equal ones only: --limit",
     CONTAINER_IMAGE: "bring one image to all of them: pylaunch push IMAGE PATH, and podman load for a name",
 }
-_DRIFT = "what else differs: pylaunch check --deep"
+_DRIFT = "what else differs: pylaunch check"
 
 
 def compare_nodes(

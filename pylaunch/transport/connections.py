@@ -1,4 +1,4 @@
-"""Pick the connector of each host, open connections in turn, explain those that fail, diagnose and close them.
+"""Pick the connector of each host, open connections in turn, explain those that fail, and close them.
 
 A handshake costs this machine tens of milliseconds of processor time, and ssh ends it after ConnectTimeout. When
 every host is connected to at once, each handshake gets a small share of the processors, and all time out together. So
@@ -14,7 +14,6 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
@@ -158,7 +157,6 @@ async def why_not_reached(connector: Connector, ended: process.Completed) -> Con
     return failure
 
 
-DIAGNOSED_AT_ONCE = 32
 VERSION_S = 10.0
 
 
@@ -181,13 +179,6 @@ def connector_of(host: Host, known_hosts: str | None) -> Connector:
 def login(host: Host, known_hosts: str | None, words: Argv) -> Argv:
     """Return the command line for a person at a terminal: a login to `host`, or `words`, read by its shell."""
     return openssh_login(host, known_hosts, words)
-
-
-def diagnose_connections(cluster: Cluster) -> dict[str, tuple[str, ...]]:
-    """Check each step to every host of `cluster`, several hosts at a time: host → one line per step."""
-    connectors = [connector_of(host, cluster.known_hosts) for host in cluster.hosts]
-    with ThreadPoolExecutor(DIAGNOSED_AT_ONCE) as pool:
-        return dict(zip(cluster.names, pool.map(lambda connector: connector.diagnose(), connectors), strict=True))
 
 
 def disconnect(cluster: Cluster) -> None:

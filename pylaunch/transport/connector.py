@@ -54,10 +54,6 @@ class Connector:
         """Return the failure to report for a host that sent nothing within `within_s` seconds."""
         raise NotImplementedError
 
-    def diagnose(self) -> tuple[str, ...]:
-        """Check each step to the host after a failure and return one line per step. May take seconds."""
-        return ()
-
     def disconnect(self) -> None:
         """Stop sharing the open connection: the next command logs in again, running commands continue."""
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from pylaunch.agent.probe.readers.hosts import host as host_readers
-from pylaunch.agent.probe.readers.hosts import leftovers
+from pylaunch.agent.probe.readers.hosts import occupants
 from pylaunch.checks.mesh import READINGS
 from pylaunch.checks.suite import CHECKS, _look, questions_for
 from pylaunch.checks.survey import Wanted
@@ -37,7 +37,7 @@ def test_what_readers_report_on_this_machine_has_the_types_that_they_declare(tmp
     )  # fmt: skip
     questions = questions_for(host, wanted, [check for check in CHECKS if not check.deep])
     asked = {name: question for name, question in questions.items() if name not in READINGS}
-    asked |= leftovers.held.ask({"root": str(tmp_path), "devices": [0], "ports": [29500]})
+    asked |= occupants.held.ask({"root": str(tmp_path), "devices": [0], "ports": [29500]})
     look = _look(json.loads(ran(FROM_STDIN, probe(asked))))
     assert look.readings.keys() == asked.keys()
     reasons = {name: each.reason for name, each in look.readings.items() if isinstance(each, Unmeasured)}

@@ -101,9 +101,7 @@ def test_a_server_that_takes_no_keys_is_not_called_a_missing_key(tmp_path: Path)
         kept = tmp_path / "known_hosts"
         kept.write_text(f"[127.0.0.1]:{server.port} {server.host_key}")
         connector = OpenSshConnector(server.host, str(kept))
-        steps = connector.diagnose()
         ended = process.run(connector.argv(("true",), shared=False))
-    assert steps[-1] == "login: no key was offered: the server accepts none"
     failure = connector.failure(ended)
     assert failure is not None
     assert failure.hint is not None

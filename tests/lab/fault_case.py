@@ -24,6 +24,3 @@ class Case:
 
     also: tuple[str, ...] = ()
     """Ids of checks that rightly find a consequence of it, on the same hosts."""
-
-    shows: tuple[str, ...] = ()
-    """What the evidence contains, with {address} for the first of the hosts and {key} for the key of the lab."""

@@ -15,14 +15,9 @@ from unittest import mock
 from lab.lab import Lab
 from pylaunch.cli.commands.prepare import check as verb
 from pylaunch.cli.main import run
-from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.model.hostset import fold
 from tests.lab import faults_core, faults_devices, faults_network
 from tests.lab.fault_case import Case
-
-NOTED_ANYWAY = ("reach.names", "network.link", "kernel.memory_kills")
-"""Checks whose notes are true of every lab, of one whose cable was pulled by an earlier story, or of a machine whose
-kernel has killed a process for memory at any time since it was booted: nodes share the kernel of this machine."""
 
 FAULTS: tuple[Case, ...] = (*faults_core.FAULTS, *faults_network.FAULTS, *faults_devices.FAULTS)
 
@@ -53,10 +48,7 @@ class Seen:
 
 
 def check(lab: Lab, arguments: Sequence[str] = ()) -> tuple[dict[str, Any], ...]:
-    """The findings of `pylaunch check` for the job of the matrix: every check, always.
-
-    Without what is noted in any lab (`NOTED_ANYWAY`).
-    """
+    """The findings of `pylaunch check` for the job of the matrix: every check, always."""
     out = io.StringIO()
     words = [
         "check",
@@ -71,10 +63,7 @@ def check(lab: Lab, arguments: Sequence[str] = ()) -> tuple[dict[str, Any], ...]
     read_once = mock.patch.object(verb, "hosts_to_ask", lambda inventory, limit: faults_core.cluster_of(inventory))
     with contextlib.redirect_stdout(out), read_once:
         run(words)
-    findings = json.loads(out.getvalue())["findings"]
-    return tuple(
-        each for each in findings if each["severity"] != Severity.NOTE.value or each["check"] not in NOTED_ANYWAY
-    )
+    return tuple(json.loads(out.getvalue())["findings"])
 
 
 PAGE = Path(__file__).parents[2] / "docs/reference/faults.md"
@@ -86,11 +75,9 @@ HEAD = """\
 
 Each fault is injected on one node of a healthy three-node lab; then all checks run. The check in the table must find
 the fault on that node, and no other check may find anything on any node. Before the first fault and after the last, no
-check may find anything. Four notes are ignored: a container does not keep its own clock, Debian maps a host's own name
-to the loopback, a link that was cut earlier has lost packets, and the kernel may have killed a process for memory long
-ago. A lab has no GPUs and cannot cause kernel errors, so stand-ins for `nvidia-smi`, `dmesg` and `journalctl` report
-these faults. `make faults` runs the matrix and writes this page; the test suite runs the same matrix. Seconds are the
-duration of the whole check, from asking the hosts to judging the answers, on the machine described in
+check may find anything. A lab has no GPUs and cannot cause kernel errors, so stand-ins for `nvidia-smi` and `dmesg`
+report these faults. `make faults` runs the matrix and writes this page; the test suite runs the same matrix. Seconds
+are the duration of the whole check, from asking the hosts to judging the answers, on the machine described in
 [measurements](measurements.md), with other work on it.
 
 | fault | finding | host | severity | seconds |

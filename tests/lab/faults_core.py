@@ -126,46 +126,15 @@ def edited(name: str, path: str, text: str, *, login: bool = False) -> Inject:
     return on(name, make, lambda node: void(node.run("mv", f"{path}.before", path)), login=login)
 
 
-def logged(name: str, message: str) -> Inject:
-    """journalctl prints our message in the kernel's format, a moment old."""
-    script = f'#!/bin/sh\necho "$(date +%s).000000 {name} kernel: {message}"\n'
-    return written(name, "/usr/local/bin/journalctl", script, mode="0755")
-
-
 def hanging(name: str, where: str) -> Inject:
     """A file system answers nobody."""
     return on(name, Stall(where).inject, Stall(where).undo)
-
-
-def stale_rank(name: str) -> Inject:
-    """A rank of a run whose agent is dead."""
-    unit = "pylaunch-fault-rank.service"
-
-    def make(node: LabNode) -> None:
-        node.run(
-            "systemd-run", "--quiet", "--collect", f"--unit={unit}", "--property=Type=exec",
-            "--setenv=PYLAUNCH_RUN=deadbeef", "--setenv=PYLAUNCH_ROOT=/var/tmp/pylaunch-0", "/usr/bin/sleep", "600",
-        )  # fmt: skip
-
-    return on(name, make, lambda node: void(node.run("systemctl", "stop", unit)))
-
-
-def in_group(name: str, group: str) -> Inject:
-    """The user is in one more group."""
-    return on(
-        name,
-        lambda node: void(node.run("usermod", "--append", "--groups", group, "root")),
-        lambda node: void(node.run("gpasswd", "--delete", "root", group)),
-        login=True,
-    )
 
 
 def limited(name: str, limit: str) -> Inject:
     """A login gets a limit."""
     return written(name, "/etc/security/limits.d/zz-fault.conf", f"root {limit}\n", login=True)
 
-
-KILLED = "Out of memory: Killed process 4121 (python) total-vm:81234567kB, anon-rss:62345678kB, file-rss:0kB"
 
 FAULTS = (
     Case("disk full", mounted("n2", CHECKPOINTS, "size=64k", ("dd", "if=/dev/zero", f"of={CHECKPOINTS}/x", "bs=4k")),
@@ -198,9 +167,4 @@ FAULTS = (
     Case("named file edited", edited("n3", NAMED, "seed = 8\n"), "code.files", ("n3",)),
     Case("NCCL variable on one node", edited("n2", "/etc/environment", "NCCL_IB_DISABLE=1\n", login=True),
          "login.variables", ("n2",)),
-    Case("user in another group", in_group("n1", "adm"), "login.identity", ("n1",)),
-    Case("process killed for memory (reported by a stand-in)", logged("n2", KILLED), "kernel.memory_kills", ("n2",)),
-    Case("rank of a dead run", stale_rank("n3"), "leftovers.stale_processes", ("n3",)),
-    Case("shared memory of a dead process", written("n2", "/dev/shm/torch_4194300_123_0", "x"),
-         "leftovers.shared_memory", ("n2",)),
 )  # fmt: skip

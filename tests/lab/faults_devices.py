@@ -16,6 +16,7 @@ from lab.lab import Lab
 from lab.nodes.node import LabNode
 from tests.lab.by_hand import launcher, pids
 from tests.lab.fault_case import Case
+from tests.lab.faults_core import Inject
 
 CASES = Path(__file__).parents[1] / "cases"
 ANSWERS = "/usr/local/share/pylaunch-stand-ins"
@@ -122,12 +123,16 @@ def _process_of(node: LabNode, user: str) -> Iterator[int]:
         node.run("rm", "-f", "/tmp/theirs.pid")
 
 
-@contextlib.contextmanager
-def _stale_ranks(lab: Lab) -> Iterator[None]:
-    """A launcher that was started by hand on n1 was killed, and its ranks stay."""
-    with launcher(lab, "n1", "/tmp/stale") as (above, _):
-        lab["n1"].run("kill", "-KILL", str(above))
-        yield
+def _stale_ranks(name: str, before: str = "") -> Inject:
+    """A launcher that was started by hand was killed, and its ranks stay. `before` is done before it starts them."""
+
+    @contextlib.contextmanager
+    def stale(lab: Lab) -> Iterator[None]:
+        with launcher(lab, name, "/tmp/stale", before=before) as (above, _):
+            lab[name].run("kill", "-KILL", str(above))
+            yield
+
+    return stale
 
 
 _HOT = [
@@ -158,5 +163,11 @@ FAULTS: tuple[Case, ...] = (
     Case("NVLink down", _gpus(nvlink=_nvlink(down=True)), "gpu.nvlink", ("n2",)),
     Case("GPU too hot", _gpus(smi=_smi(odd=_HOT)), "gpu.clocks", ("n2",)),
     Case("PCIe link at half its width", _gpus(smi=_smi(odd=[_NARROW])), "gpu.pcie", ("n2",)),
-    Case("ranks that a killed launcher left", _stale_ranks, "leftovers.stale_ranks", ("n1",)),
+    Case("ranks that a killed launcher left", _stale_ranks("n1"), "leftovers.processes", ("n1",)),
+    Case(
+        "ranks of a dead run",
+        _stale_ranks("n3", "export PYLAUNCH_RUN=deadbeef PYLAUNCH_ROOT=/var/tmp/pylaunch-0"),
+        "leftovers.processes",
+        ("n3",),
+    ),
 )

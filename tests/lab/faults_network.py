@@ -8,7 +8,6 @@ from lab import network
 from lab.lab import Lab
 from lab.node_faults.faults import Direction
 from lab.nodes.node import LabNode
-from pylaunch.model.plan import NODE_ENVIRONMENT
 from tests.lab.fault_case import Case
 from tests.lab.faults_core import relogin
 
@@ -150,44 +149,23 @@ def _forced_command(lab: Lab) -> AbstractContextManager[None]:
     return again(lab, done(lab["n2"], ("sh", "-c", make), ("sh", "-c", f"rm {drop_in}; {SSHD_AGAIN}")))
 
 
-_ENVIRONMENT = '{"variables": {"GLOO_SOCKET_IFNAME": "ib7"}}\n'
-
 FIXED = ("--port", str(PORT))
 
 FAULTS: tuple[Case, ...] = (
     Case("link cut", lambda lab: again(lab, lab["n3"].cut()), "reach.host", ("n3",)),
-    Case("no SSH server", _no_sshd, "reach.host", ("n2",), shows=("tcp: {address} port 22: Connection refused",)),
+    Case("no SSH server", _no_sshd, "reach.host", ("n2",)),
     Case(
         "key not accepted",
         lambda lab: again(lab, changed(lab["n2"], "/root/.ssh/authorized_keys", lambda text: "")),
         "reach.host", ("n2",),
-        shows=("tcp: {address} port 22 accepts connections", "server: SSH-2.0-OpenSSH", "as in known_hosts",
-               "login: the server accepts publickey", "login: offered {key} ED25519 SHA256:"),
     ),
     Case("account without a login shell", _no_shell, "reach.host", ("n2",)),
     Case("ForceCommand runs another command", _forced_command, "reach.host", ("n2",)),
-    Case(
-        "host key changed", _other_host_key, "reach.host", ("n2",),
-        shows=("host key: shows ssh-ed25519 SHA256:", "host key: known_hosts has ssh-ed25519 SHA256:"),
-    ),
+    Case("host key changed", _other_host_key, "reach.host", ("n2",)),
     Case(
         "rc file prints",
         lambda lab: changed(lab["n2"], "/root/.bashrc", lambda text: f"echo welcome\n{text}"),
         "reach.shell", ("n2",),
-    ),
-    Case("two hosts with one name", lambda lab: done(lab["n3"], ("hostname", "n1"), ("hostname", "n3")),
-         "reach.hostname", ("n1", "n3")),
-    Case(
-        "wrong address of a peer in /etc/hosts",
-        lambda lab: changed(lab["n1"], "/etc/hosts", lambda text: f"{text}10.99.0.9 n2\n"),
-        "reach.names", ("n1",),
-    ),
-    Case(
-        "own name leads to another host",
-        lambda lab: changed(
-            lab["n2"], "/etc/hosts", lambda text: text.replace("127.0.1.1", lab["n1"].address)
-        ),
-        "reach.names", ("n2",),
     ),
     Case("rendezvous port filtered on its way in", lambda lab: silently(lab["n1"].filter(PORT, Direction.IN)),
          "network.ports", ("n1",)),
@@ -206,11 +184,6 @@ FAULTS: tuple[Case, ...] = (
             lab["n2"], ("ip", "link", "set", INTERFACE, "mtu", "1400"), ("ip", "link", "set", INTERFACE, "mtu", "1500")
         ),
         "network.mtu", ("n2",),
-    ),
-    Case(
-        "interface that does not exist",
-        lambda lab: changed(lab["n3"], NODE_ENVIRONMENT, lambda text: _ENVIRONMENT),
-        "network.interface", ("n3",),
     ),
     Case("clock ahead by 90 s", lambda lab: silently(lab["n2"].shift_clock(90)), "time.offset", ("n2",)),
 )  # fmt: skip

@@ -24,9 +24,6 @@ def job(lab: Lab) -> Iterator[Lab]:
 def test_a_fault_is_found_where_it_is_and_nowhere_else(job: Lab, case: Case) -> None:
     seen = look(job, case)
     assert seen.reported == seen.expected, seen.findings
-    evidence = "\n".join(line for each in seen.findings for line in each["evidence"])
-    place = {"address": job[case.hosts[0]].address, "key": job.spec.paths.key}
-    assert [text for text in case.shows if text.format(**place) not in evidence] == [], evidence
 
 
 def test_names_of_faults_are_unique_and_there_are_enough() -> None:

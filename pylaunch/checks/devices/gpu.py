@@ -1,6 +1,5 @@
 """GPUs of a run: present, equal on all hosts, and with matching driver and libraries."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -9,16 +8,6 @@ from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
-
-DMABUF_KERNEL = (5, 12)
-"""From this kernel on, NVIDIA's open module exports device memory as dma-buf, and needs no nvidia_peermem."""
-
-
-def exports_dma_buf(*, open_module: bool, kernel: str) -> bool:
-    """Return True if device memory is reached without nvidia_peermem. `kernel` is its release: "6.8.0-45-generic"."""
-    numbers = tuple(int(number) for number in re.findall(r"\d+", kernel)[:2])
-    return open_module and numbers >= DMABUF_KERNEL
-
 
 MISMATCH = "Driver/library version mismatch"
 """Error of NVML when the libraries were upgraded and the kernel module was not."""

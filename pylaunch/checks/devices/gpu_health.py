@@ -11,8 +11,6 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.verdict.causes.xid import Action, XidKind, explain
 
 RESET = "end what uses it (pylaunch clean), then sudo nvidia-smi --gpu-reset -i {index}"
-CRC_ERRORS = 100
-"""Per link since the driver was loaded, as in DCGM's diagnostics (NVLink CRC threshold)."""
 
 SLOW = {
     "hw_thermal_slowdown": "the hardware slows it down because it is too hot",
@@ -105,12 +103,6 @@ def _nvlink(survey: Survey) -> Iterator[Finding]:
                 text = f"GPU {device}: {len(each['up'])} NVLinks are up{down}, its like have {expected}"
                 fix = "sudo nvidia-smi --gpu-reset; with NVSwitches: sudo systemctl restart nvidia-fabricmanager"
                 yield Finding("gpu.nvlink", Severity.FAIL, (host,), text, fix)
-            crc = max((count for kind, count in each["errors"].items() if "CRC" in kind.upper()), default=0)
-            if crc > CRC_ERRORS or each["errors"].get("Recovery"):
-                text = f"GPU {device}: NVLink errors since the driver was loaded: " + ", ".join(
-                    f"{kind} {count}" for kind, count in each["errors"].items() if count
-                )
-                yield Finding("gpu.nvlink", Severity.WARN, (host,), text, "nvidia-smi nvlink --errorcounters")
 
 
 def _clocks(survey: Survey) -> Iterator[Finding]:
@@ -138,14 +130,9 @@ def _pcie(survey: Survey) -> Iterator[Finding]:
         width, most = card["pcie_width"], card["pcie_width_max"]
         if width is not None and most is not None and width < most:
             by_host.setdefault(host, {}).setdefault(f"x{width} of x{most}", []).append(card["index"])
-        # An idle link switches to a slow generation: judge only busy ones.
-        generation, best = card["pcie_generation"], card["pcie_generation_max"]
-        is_busy = (card["utilization_percent"] or 0) > 0 and "gpu_idle" not in card["throttled"]
-        if is_busy and generation is not None and best is not None and generation < best:
-            by_host.setdefault(host, {}).setdefault(f"generation {generation} of {best}", []).append(card["index"])
     for host, found in by_host.items():
         for what, which in found.items():
-            text = f"{indexes(which)}: PCIe link runs at {what}: copies to and from the host are slower"
+            text = f"{indexes(which)}: PCIe link has {what} lanes: copies to and from the host are slower"
             fix = "reseat the card or its riser; sudo lspci -vv shows LnkSta and LnkCap"
             yield Finding("gpu.pcie", Severity.WARN, (host,), text, fix)
 
@@ -174,9 +161,9 @@ CHECKS = (
     ),
     Check(
         "gpu.nvlink",
-        "NVLinks up, and their errors",
-        "One missing link halves the bandwidth of a ring; errors cause retransmissions.",
-        f"what most GPUs of this model have; {CRC_ERRORS} CRC errors (DCGM), no recovery",
+        "NVLinks up",
+        "One missing link halves the bandwidth of a ring.",
+        "what most GPUs of this model have",
         Severity.FAIL,
         asks(gpu_readers.links, gpu_readers.management),
         _nvlink,

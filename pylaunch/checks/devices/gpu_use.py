@@ -7,6 +7,7 @@ from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
 from pylaunch.agent.probe.readers.hosts import occupants as occupants_readers
 from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.devices.gpu import wanted_devices
+from pylaunch.checks.hosts.leftovers import ask_occupants
 from pylaunch.checks.occupancy.look import Occupant, occupancy
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
@@ -51,25 +52,6 @@ def _holder(host: str, index: int, process: Mapping[str, Any], occupant: Occupan
         text += ", and nobody runs it any more"
     fix = f"pylaunch clean --yes --limit {host}" if is_stale else "wait for it, or ask whoever it belongs to"
     return Finding("gpu.free", Severity.FAIL, (host,), text, fix)
-
-
-def _stale(survey: Survey) -> Iterator[Finding]:
-    for host, reading in survey.measured(occupants_readers.occupants).items():
-        for each in occupancy(reading).stale:
-            if each.run is not None:
-                continue  # Leftovers of our own runs have a check of their own.
-            if each.ports or (each.is_rank and not each.devices):
-                yield Finding(
-                    "leftovers.stale_ranks",
-                    Severity.FAIL if each.ports else Severity.WARN,
-                    (host,),
-                    f"{each} is left over: whoever started it is gone; it {each.uses}",
-                    fix=f"pylaunch clean --yes --limit {host}",
-                )
-
-
-def _occupants(host: Host, wanted: Wanted) -> Mapping[str, Any]:
-    return occupants_readers.occupants.ask({"ports": [] if wanted.port is None else [wanted.port]})
 
 
 def _cuda(survey: Survey) -> Iterator[Finding]:
@@ -134,21 +116,11 @@ CHECKS = (
         "A rank that shares its GPU runs out of memory or is slow, and all ranks wait for it.",
         f"no process that computes; {LEFTOVER_MIB} MiB in use by nobody",
         Severity.FAIL,
-        lambda host, wanted: {**gpu_readers.management.ask(None), **_occupants(host, wanted)},
+        lambda host, wanted: {**gpu_readers.management.ask(None), **ask_occupants(host, wanted)},
         _occupied,
         at_start=AtStart.AGENT,
         at_start_why="processes that hold memory; devices of other runs are leased",
         refusals=("gpu-busy",),
-    ),
-    Check(
-        "leftovers.stale_ranks",
-        "ranks whose launcher is gone",
-        "Ranks of a killed launcher keep the port, the memory and the cores that the next run needs.",
-        "the ancestors of each process",
-        Severity.FAIL,
-        _occupants,
-        _stale,
-        at_start_why="a stale rank that holds the port or a GPU is refused by the agent",
     ),
     Check(
         "gpu.cuda",

@@ -1,12 +1,10 @@
-"""InfiniBand and RoCE: ports up and as fast as their peers, few errors, and memory that may be locked."""
+"""InfiniBand and RoCE: ports up and as fast as their peers, with few errors."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
 from pylaunch.agent.probe.readers.devices import infiniband as infiniband_readers
 from pylaunch.checks.check import Check, asks
-from pylaunch.checks.devices.gpu import exports_dma_buf
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
@@ -24,8 +22,8 @@ THRESHOLDS = {
 """Counts that are not reported: those that infiniband-diags proposes in its file error_thresholds. All are commented
 out there; by default, ibqueryerrors reports every count above 0."""
 
-LOCKED_NEEDED = 1 << 30
-"""Bytes. Every queue and buffer that an adapter reaches is locked; NCCL's guide wants no limit at all."""
+
+_PORTS = "infiniband.ports"
 
 
 def _ports(survey: Survey) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -58,14 +56,10 @@ def _state(survey: Survey) -> Iterator[Finding]:
     for host, port in _ports(survey):
         if port["state"] == "INIT":
             text = f"{_name(port)} waits for a subnet manager (state INIT)"
-            yield Finding(
-                "infiniband.state", severity, (host,), text, "start opensm on one host, or the switch's subnet manager"
-            )
+            yield Finding(_PORTS, severity, (host,), text, "start opensm on one host, or the switch's subnet manager")
         elif port["state"] != "ACTIVE" and _name(port) in active:
             text = f"{_name(port)} is {port['state']} ({port['physical_state']}), and active on other hosts"
-            yield Finding(
-                "infiniband.state", severity, (host,), text, f"ibstat {port['adapter']}; look at cable and switch port"
-            )
+            yield Finding(_PORTS, severity, (host,), text, f"ibstat {port['adapter']}; look at cable and switch port")
 
 
 def _rate(survey: Survey) -> Iterator[Finding]:
@@ -79,7 +73,7 @@ def _rate(survey: Survey) -> Iterator[Finding]:
             if rate < best:
                 text = f"{name} runs at {rate:g} Gb/s, and at {best:g} on other hosts: all ranks wait for it"
                 fix = f"iblinkinfo; look at cable and switch port of {name.split()[0]}"
-                yield Finding("infiniband.rate", Severity.WARN, (host,), text, fix)
+                yield Finding(_PORTS, Severity.WARN, (host,), text, fix)
 
 
 def _errors(survey: Survey) -> Iterator[Finding]:
@@ -102,7 +96,7 @@ def _gids(survey: Survey) -> Iterator[Finding]:
             continue
         if not any(gid["type"] == "RoCE v2" and _is_ipv4(gid["gid"]) for gid in port["gids"]):
             yield Finding(
-                "infiniband.gids",
+                _PORTS,
                 Severity.FAIL if survey.wanted.infiniband else Severity.WARN,
                 (host,),
                 f"{_name(port)} has no RoCE v2 address over IPv4: its peers cannot be routed to it",
@@ -112,25 +106,6 @@ def _gids(survey: Survey) -> Iterator[Finding]:
 
 def _is_ipv4(gid: str) -> bool:
     return gid.startswith("0000:0000:0000:0000:0000:ffff:")
-
-
-def _memlock(survey: Survey) -> Iterator[Finding]:
-    using = {host for host, port in _ports(survey) if port["state"] == "ACTIVE"}
-    for host, limit in survey.measured(infiniband_readers.memory_lock).items():
-        if host in using and limit is not None and limit < LOCKED_NEEDED:
-            text = f"processes may lock {limit >> 10} KiB of memory, and adapters need it unlimited"
-            fix = "pylaunch provision --roles host_baseline"
-            yield Finding("infiniband.memlock", Severity.FAIL, (host,), text, fix, "host_baseline")
-
-
-def _gpudirect(survey: Survey) -> Iterator[Finding]:
-    for host, found in survey.measured(gpu_readers.host).items():
-        if found is None or not found["adapters"] or found["driver"] is None or found["peermem"]:
-            continue
-        if not exports_dma_buf(open_module=found["open_module"], kernel=found["kernel"]):
-            text = "nvidia_peermem is not loaded: what GPUs send over the network goes through the host's memory"
-            fix = "sudo modprobe nvidia_peermem"
-            yield Finding("infiniband.gpudirect", Severity.WARN, (host,), text, fix, "gpu_node")
 
 
 CHECKS = (
@@ -144,22 +119,14 @@ CHECKS = (
         _present,
     ),
     Check(
-        "infiniband.state",
-        "state of the ports",
-        "NCCL waits until its timeout for a peer behind a port that is down.",
-        "the same port of other hosts",
+        _PORTS,
+        "state, rate and addresses of the ports",
+        "NCCL waits until its timeout for a peer behind a port that is down or has no RoCE v2 address; every collective"
+        " is as fast as the slowest port.",
+        "the same port of other hosts; an entry of type RoCE v2 over IPv4 in the table of an active Ethernet port",
         Severity.FAIL,
         asks(infiniband_readers.adapters),
-        _state,
-    ),
-    Check(
-        "infiniband.rate",
-        "rate of the ports",
-        "A collective is as fast as the slowest port.",
-        "the same port of other hosts",
-        Severity.WARN,
-        asks(infiniband_readers.adapters),
-        _rate,
+        lambda survey: (*_state(survey), *_rate(survey), *_gids(survey)),
     ),
     Check(
         "infiniband.errors",
@@ -169,32 +136,5 @@ CHECKS = (
         Severity.WARN,
         asks(infiniband_readers.adapters),
         _errors,
-    ),
-    Check(
-        "infiniband.gids",
-        "RoCE v2 addresses",
-        "Without one, RoCE does not leave its own network segment, and connections time out.",
-        "an entry of type RoCE v2 over IPv4 in each active port's table",
-        Severity.FAIL,
-        asks(infiniband_readers.adapters),
-        _gids,
-    ),
-    Check(
-        "infiniband.memlock",
-        "memory that may be locked",
-        "Registering a buffer with the adapter fails, with a message that names neither memory nor limit.",
-        f"threshold: {LOCKED_NEEDED >> 30} GiB; NCCL's guide: unlimited",
-        Severity.FAIL,
-        asks(infiniband_readers.adapters, infiniband_readers.memory_lock),
-        _memlock,
-    ),
-    Check(
-        "infiniband.gpudirect",
-        "adapters reach the memory of GPUs",
-        "Without it, every byte is copied to the host first.",
-        "nvidia_peermem, or dma-buf of the open module since kernel 5.12",
-        Severity.WARN,
-        asks(gpu_readers.host),
-        _gpudirect,
     ),
 )

@@ -1,67 +1,64 @@
-"""Remains of earlier runs, and resources that live runs hold."""
+"""Processes that nobody runs any more, and devices that live runs hold."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers.hosts import leftovers
-from pylaunch.agent.probe.readers.hosts import leftovers as leftovers_readers
-from pylaunch.checks.check import AtStart, Check, asks
+from pylaunch.agent.probe.readers.hosts import occupants
+from pylaunch.checks.check import AtStart, Check
+from pylaunch.checks.occupancy.look import Occupant, occupancy
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.text.argv import quoted
-from pylaunch.model.text.quantity import size
 
 SHOWN = 5
 
 
+def ask_occupants(host: Host, wanted: Wanted) -> Mapping[str, Any]:
+    """Ask for the processes that hold a device or the rendezvous port, or are ranks."""
+    return occupants.occupants.ask({"ports": [] if wanted.port is None else [wanted.port]})
+
+
 def _stale(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(leftovers_readers.stale).items():
-        for run in sorted({each["run"] for each in found}):
-            members = [each for each in found if each["run"] == run]
-            text = f"{_counted(len(members), 'process', 'processes')} of run {run}, whose agent is dead"
-            evidence = tuple(f"pid {each['pid']}: {each['command']}" for each in members[:SHOWN])
+    for host, reading in survey.measured(occupants.occupants).items():
+        of_runs: dict[str, list[Occupant]] = {}
+        for each in occupancy(reading).stale:
+            if each.run is not None:
+                of_runs.setdefault(each.run, []).append(each)
+            elif each.ports or (each.is_rank and not each.devices):  # gpu.free reports those with a device.
+                severity = Severity.FAIL if each.ports else Severity.WARN
+                text = f"{each} is left over: whoever started it is gone; it {each.uses}"
+                yield Finding("leftovers.processes", severity, (host,), text, f"pylaunch clean --yes --limit {host}")
+        for run, members in of_runs.items():
+            text = f"{len(members)} process{'es' * (len(members) > 1)} of run {run}, whose agent is dead"
             fix = "the next start on {hosts} ends them; now: " + f"pylaunch stop {run}"
-            yield Finding("leftovers.stale_processes", Severity.WARN, (host,), text, fix, "", evidence)
+            shown = tuple(map(str, members[:SHOWN]))
+            yield Finding("leftovers.processes", Severity.WARN, (host,), text, fix, evidence=shown)
 
 
 def _leases(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(leftovers.held).items():
+    for host, found in survey.measured(occupants.held).items():
         for index, holder in found["devices"].items():
             text = f"device {index} is leased to {holder['words']}"
             fix = f"pylaunch stop {holder['run']}, or wait for its end" if holder["is_ours"] and holder["run"] else ""
             yield Finding("leftovers.leases", Severity.FAIL, (host,), text, fix)
 
 
-def _shared_memory(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(leftovers_readers.shared_memory).items():
-        if found["files"]:
-            count = _counted(len(found["files"]), "file", "files")
-            text = f"{count} in /dev/shm ({size(found['bytes'])} of memory) that no process has open any more"
-            fix = quoted(("rm", *found["files"][:SHOWN])) + (" …" if len(found["files"]) > SHOWN else "")
-            yield Finding("leftovers.shared_memory", Severity.WARN, (host,), text, fix)
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
-
-
 def _ask_leases(host: Host, wanted: Wanted) -> dict[str, Any]:
     devices = wanted.devices.get(host.name, ())
-    return leftovers.held.ask({"root": host.node_root, "devices": list(devices), "ports": []}) if devices else {}
+    return occupants.held.ask({"root": host.node_root, "devices": list(devices), "ports": []}) if devices else {}
 
 
 CHECKS = (
     Check(
-        "leftovers.stale_processes",
-        "processes of dead runs",
-        "They keep devices, ports and memory, and write to the same files as the next run.",
-        "no process with the mark of a run whose agent is dead",
-        Severity.WARN,
-        lambda host, wanted: leftovers_readers.stale.ask(host.node_root),
+        "leftovers.processes",
+        "processes of dead runs and launchers",
+        "They keep the port, the devices, the memory and the cores that the next run needs.",
+        "the ancestors of each process that is a rank, or holds a device or the rendezvous port",
+        Severity.FAIL,
+        ask_occupants,
         _stale,
         at_start=AtStart.AGENT,
-        at_start_why="the agent ends them while it prepares",
+        at_start_why="the agent ends those of dead runs, and refuses one that holds the port or a GPU",
     ),
     Check(
         "leftovers.leases",
@@ -72,14 +69,5 @@ CHECKS = (
         _ask_leases,
         _leases,
         at_start=AtStart.AGENT,
-    ),
-    Check(
-        "leftovers.shared_memory",
-        "shared memory that dead processes left",
-        "Files in /dev/shm occupy memory until they are removed.",
-        "no file of multiprocessing, PyTorch, NCCL or joblib older than 30 s that no process has open",
-        Severity.WARN,
-        asks(leftovers_readers.shared_memory),
-        _shared_memory,
     ),
 )

@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from pylaunch.agent.probe.readers.devices import infiniband
 from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.agent.probe.readers.hosts import reach as login_readers
 from pylaunch.checks.check import AtStart, Check, asks
@@ -23,6 +24,9 @@ that needs more than 32K, and sets 131072. Below 32K the check warns (our estima
 
 LOCKED_AT_LEAST = 8 << 20
 """Bytes: the kernel's own default since Linux 5.16; before, it was 64 KiB, which RDMA soon uses up."""
+
+LOCKED_FOR_RDMA = 1 << 30
+"""Bytes. Every queue and buffer that an adapter reaches is locked; NCCL's guide wants no limit at all."""
 
 PROCESSES_LEFT = 1024
 """Threads that must remain: a rank of PyTorch starts about two per core and one per loader worker (our estimate)."""
@@ -46,23 +50,17 @@ def _files(survey: Survey) -> Iterable[Finding]:
 
 
 def _locked(survey: Survey) -> Iterable[Finding]:
+    adapters = survey.measured(infiniband.adapters)  # Where another check asks for them: not at a start.
     for host, found in survey.measured(host_readers.limits).items():
         soft = found["locked memory"]["soft"]
-        if soft is None:
-            continue
-        if survey.wanted.infiniband:
-            text = f"a rank may lock {size(soft)} of memory, expected unlimited: RDMA registers every buffer it sends"
-            yield Finding("limits.locked_memory", Severity.FAIL, (host,), text, _FIX, _ROLE)
-        elif soft < LOCKED_AT_LEAST:
-            text = f"a rank may lock {size(soft)} of memory, expected at least {size(LOCKED_AT_LEAST)}"
-            yield Finding("limits.locked_memory", Severity.WARN, (host,), text, _FIX, _ROLE)
-
-
-def _stack(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(host_readers.limits).items():
-        if found["stack"]["soft"] is None and survey.wanted.devices.get(host):
-            text = "the stack of a rank is unlimited, expected a bound such as 8 MiB: glibc then gives threads 2 MiB"
-            yield Finding("limits.stack", Severity.WARN, (host,), text, _FIX, _ROLE)
+        uses_rdma = survey.wanted.infiniband or any(port["state"] == "ACTIVE" for port in adapters.get(host) or ())
+        if soft is not None and soft < (LOCKED_FOR_RDMA if uses_rdma else LOCKED_AT_LEAST):
+            severity = Severity.FAIL if uses_rdma else Severity.WARN
+            needed = (
+                "unlimited: RDMA registers every buffer it sends" if uses_rdma else f"at least {size(LOCKED_AT_LEAST)}"
+            )
+            text = f"a rank may lock {size(soft)} of memory, expected {needed}"
+            yield Finding("limits.locked_memory", severity, (host,), text, _FIX, _ROLE)
 
 
 def _processes(survey: Survey) -> Iterable[Finding]:
@@ -89,20 +87,11 @@ CHECKS = (
         "limits.locked_memory",
         "memory a rank may lock",
         "RDMA registers the memory it sends from; a limit makes ibv_reg_mr fail with 'Cannot allocate memory'.",
-        "threshold: unlimited with --infiniband, else 8 MiB (the kernel's default since 5.16)",
+        "threshold: with an active adapter or --infiniband 1 GiB (NCCL's guide: unlimited), else 8 MiB (the kernel's"
+        " default since 5.16)",
         Severity.FAIL,
         asks(host_readers.limits),
         _locked,
-        at_start=AtStart.ASKED,
-    ),
-    Check(
-        "limits.stack",
-        "stack of a rank's threads",
-        "With an unlimited stack glibc gives threads 2 MiB, too little for NCCL before 2.28 on large systems.",
-        "threshold: bounded, where the host has devices (NCCL user guide, troubleshooting)",
-        Severity.WARN,
-        asks(host_readers.limits),
-        _stack,
         at_start=AtStart.ASKED,
     ),
     Check(
@@ -128,7 +117,6 @@ _ONE_NUMBER = (
     "as root on {hosts}: usermod --uid N USER; groupmod --gid N GROUP; then chown the files of the old numbers outside "
     "its home"
 )
-_ONE_GROUPS = "as root on {hosts}, for each group that is missing: usermod --append --groups GROUP USER"
 
 
 def _variables(survey: Survey) -> Iterable[Finding]:
@@ -165,13 +153,6 @@ def _identity(survey: Survey) -> Iterable[Finding]:
         same = {host: found[host] for host in found if users[host] == user}
         numbers = {host: f"{user} {each['uid']}:{each['gid']}" for host, each in same.items()}
         yield from odd_ones(Rule("login.identity", severity, "user and group numbers", _ONE_NUMBER), numbers)
-        groups = {host: ", ".join(each["groups"]) for host, each in same.items()}
-        yield from odd_ones(Rule("login.identity", Severity.WARN, "groups", _ONE_GROUPS), groups)
-    homes = {host: "shared" if host in shared else "local" for host in found}
-    rule = Rule("login.identity", Severity.WARN, "home directory", "findmnt --target ~ on {hosts}: is it not mounted?")
-    yield from odd_ones(rule, homes)
-    umasks = {host: str(each["umask"]) for host, each in found.items()}
-    yield from odd_ones(Rule("login.identity", Severity.WARN, "umask", "grep -i umask /etc/login.defs"), umasks)
 
 
 LOGIN_CHECKS = (
@@ -187,7 +168,7 @@ LOGIN_CHECKS = (
     ),
     Check(
         "login.identity",
-        "user, groups and home",
+        "user and its numbers",
         "Shared file systems use user ids: the same user with another id cannot write its own checkpoints.",
         "the majority; different user ids fail if homes are on a network file system, and warn otherwise",
         Severity.FAIL,

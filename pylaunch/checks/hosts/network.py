@@ -11,13 +11,6 @@ from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
 
-ERROR_RATE = 1e-6
-"""Ethernet promises one wrong bit in 10^12 (IEEE 802.3, clause 52 and later), one packet of 1500 bytes in 10^8: a cable
-that loses a hundred times as many is broken."""
-
-ERRORS_NOTICED = 10
-DROP_RATE = 0.01
-SOCKET_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 LOOPBACK = "lo"
 
 
@@ -26,7 +19,6 @@ def _routes_asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
     return {
         **network_readers.routes.ask(peers),
         **network_readers.interface_list.ask(None),
-        **network_readers.configured.ask(None),
     }
 
 
@@ -46,14 +38,13 @@ def rank_interface(survey: Survey, host: str) -> str | None:
 
 
 def _interface(survey: Survey) -> Iterable[Finding]:
-    present, configured = survey.measured(network_readers.interface_list), survey.measured(network_readers.configured)
+    present = survey.measured(network_readers.interface_list)
     for host, routes in survey.measured(network_readers.routes).items():
         for address, way in routes.items():
             if "why" in way:
                 yield _finding(host, Severity.FAIL, f"no way to {_named(survey, address)}: {way['why']}")
         if host in present:
             yield from _chosen(survey.cluster[host], present[host], ways(routes))
-            yield from _variables(host, configured.get(host) or {}, present[host], ways(routes))
 
 
 def _chosen(host: Host, present: Mapping[str, Any], taken: Mapping[str, str]) -> Iterable[Finding]:
@@ -72,34 +63,8 @@ def _chosen(host: Host, present: Mapping[str, Any], taken: Mapping[str, str]) ->
         yield _finding(host.name, Severity.WARN, text, fix="say which one ranks use: interface= in the inventory")
 
 
-def _variables(
-    host: str, configured: Mapping[str, str], present: Mapping[str, Any], taken: Mapping[str, str]
-) -> Iterable[Finding]:  # fmt: skip
-    for name in SOCKET_VARIABLES:
-        value = configured.get(name)
-        if not value or value.startswith("^"):
-            continue
-        chosen = matching(name, value, present)
-        if not chosen:
-            text = f"{name}={value} names no interface here: there are {', '.join(sorted(present))}"
-            yield _finding(host, Severity.FAIL, text, role="nccl_env", fix="pylaunch provision --roles nccl_env")
-        elif taken and not chosen & set(taken.values()):
-            way = ", ".join(sorted(set(taken.values())))
-            text = f"{name}={value}, and peers are reached over {way}"
-            severity = Severity.FAIL if chosen == {LOOPBACK} else Severity.WARN
-            yield _finding(host, severity, text, role="nccl_env", fix="pylaunch provision --roles nccl_env")
-
-
-def matching(variable: str, value: str, present: Iterable[str]) -> set[str]:
-    """Return the interfaces that `value` selects. Names; for NCCL prefixes, unless it begins with "=" (user guide)."""
-    names = value.removeprefix("=").split(",")
-    if variable.startswith("NCCL_") and not value.startswith("="):
-        return {each for each in present if any(each.startswith(name) for name in names)}
-    return {each for each in present if each in names}
-
-
-def _finding(host: str, severity: Severity, text: str, *, fix: str = "", role: str = "") -> Finding:
-    return Finding("network.interface", severity, (host,), text, fix=fix, role=role)
+def _finding(host: str, severity: Severity, text: str, *, fix: str = "") -> Finding:
+    return Finding("network.interface", severity, (host,), text, fix=fix)
 
 
 def _named(survey: Survey, address: str) -> str:
@@ -129,31 +94,16 @@ def _link(survey: Survey) -> Iterable[Finding]:
         if read["carrier"] == 0 or read["state"] in ("down", "lowerlayerdown"):
             text = f"{name} has no link (state {read['state']})"
             yield Finding("network.link", Severity.FAIL, (host,), text, fix=f"ip link set dev {name} up; see its cable")
-        if read["duplex"] == "half":
-            text = f"{name} runs half duplex, which no data centre link does"
-            yield Finding("network.link", Severity.WARN, (host,), text, fix=f"ethtool {name}")
-        yield from _counters(host, name, read)
     speeds = {host: f"{read['speed']} Mb/s" for host, (_, read) in used.items() if (read["speed"] or 0) > 0}
     fix = "ethtool INTERFACE; see its cable and the port of the switch"
     yield from odd_ones(Rule("network.link", Severity.WARN, "speed of the link to the peers", fix), speeds)
-
-
-def _counters(host: str, name: str, read: Mapping[str, Any]) -> Iterable[Finding]:
-    for way, verb in (("rx", "received"), ("tx", "sent")):
-        packets, errors, dropped = (read[f"{way}_{counter}"] or 0 for counter in ("packets", "errors", "dropped"))
-        if errors >= ERRORS_NOTICED and errors > ERROR_RATE * packets:
-            text = f"{name} counts {errors} errors in {packets} packets {verb}, expected under one in a million"
-            yield Finding("network.link", Severity.WARN, (host,), text, fix=f"ip -s -s link show dev {name}")
-        if dropped >= ERRORS_NOTICED and dropped > DROP_RATE * packets:
-            text = f"{name} dropped {dropped} of {packets} packets {verb} since boot"
-            yield Finding("network.link", Severity.NOTE, (host,), text, fix=f"ip -s -s link show dev {name}")
 
 
 CHECKS = (
     Check(
         "network.interface", "one interface leads to all peers, and it is the configured one",
         "NCCL and gloo listen on one interface; peers that are reached over another one wait in vain.",
-        "the kernel's routes, the inventory (interface=) and the files of provisioning",
+        "the kernel's routes and the inventory (interface=)",
         Severity.FAIL, _routes_asked, _interface,
         at_start=AtStart.AGENT,
         at_start_why="refuses an interface that variables name and the host lacks, or the loopback of several hosts",
@@ -165,9 +115,9 @@ CHECKS = (
         Severity.WARN, _routes_asked, _mtu,
     ),
     Check(
-        "network.link", "links are up, equally fast and without errors",
+        "network.link", "links are up and equally fast",
         "Every step of a run is as slow as its slowest link.",
-        "majority of speeds; errors: one packet in a million (IEEE 802.3 promises one in 10^8)",
+        "the majority of speeds",
         Severity.FAIL, _routes_asked, _link,
     ),
     *network_matrix.CHECKS,

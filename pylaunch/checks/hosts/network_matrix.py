@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers.hosts import network as network_readers
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks import mesh
-from pylaunch.checks.check import AtStart, Check, asks
+from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.hostset import is_address
 
 RENDEZVOUS = "rendezvous"
 OPEN = (
@@ -18,13 +16,6 @@ OPEN = (
     "; or the cloud's security group"
 )
 NAME = "an address that all hosts reach: fabric_address= or ansible_host= in an inventory (pylaunch init writes one)"
-HEADERS = {4: 40, 6: 60}
-TIMESTAMPS = 12
-"""Bytes of the TCP option that Linux sends in every segment."""
-
-SLACK = 20
-"""Bytes by which a segment may be smaller without a fault of the path."""
-
 _HOW = {
     "silent": "get no answer: something drops them",
     "refused": "are refused, though it listens: a firewall rejects them, or another machine has its address",
@@ -32,7 +23,9 @@ _HOW = {
     "closed": "are accepted and cut off: something between looks into them",
     "stranger": "are answered by another program",
     "nameless": "fail, as its address does not resolve",
+    "stalled": "open, and full packets do not get through: the path is narrower than the MTU of both ends",
 }
+_NARROW = "ping -M do -s SIZE between the two, and mend the MTU of what lies between (VLAN, tunnel, switch)"
 
 
 def _asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
@@ -52,7 +45,7 @@ def _ports(survey: Survey) -> Iterable[Finding]:
     ends = _ends(survey)
     outcomes = {pair: {kind: _way(end) for kind, end in kinds.items()} for pair, kinds in ends.items()}
     for way, pairs in grouped(outcomes).items():
-        if way in ("ok", "other", "stalled"):
+        if way == "ok":
             continue
         for kinds in sorted(set(pairs.values()), key=sorted):
             failed = {pair for pair, which in pairs.items() if which == kinds}
@@ -62,6 +55,8 @@ def _ports(survey: Survey) -> Iterable[Finding]:
 
 
 def _way(end: Mapping[str, Any]) -> str:
+    if end["end"] == "other":
+        return f"are answered by {end['name']}: two machines have one address"
     return f"fail: {end['text']}" if end["end"] == "unreachable" else str(end["end"])
 
 
@@ -80,7 +75,9 @@ def _closed(survey: Survey, blame: "Blame", kinds: frozenset[str], is_all: bool,
     if not is_needed:
         text += f"; ranks meet there only when it is the first host, now {first}"
     role = "firewall" if way in ("silent", "refused") or way.startswith("fail") else ""
-    fix = NAME if way == "nameless" else OPEN.format(ports=f"TCP {ports}")
+    fix = {"nameless": NAME, "stalled": _NARROW}.get(way, OPEN.format(ports=f"TCP {ports}"))
+    if way.startswith("are answered"):
+        fix = f"ip neigh show to {survey.wanted.peers.get(blame.incoming or '', 'ADDRESS')}"
     return Finding("network.ports", severity, (host,), text, fix=fix, role=role)
 
 
@@ -119,70 +116,12 @@ def _free(survey: Survey) -> Iterable[Finding]:
             yield Finding("network.port_free", Severity.NOTE, (host,), text, fix=stop)
 
 
-def _addresses(survey: Survey) -> Iterable[Finding]:
-    wrong: dict[tuple[str, str], list[str]] = {}
-    for (source, target), kinds in _ends(survey).items():
-        others = {end["name"] for end in kinds.values() if end["end"] == "other"}
-        for other in others:
-            wrong.setdefault((target, other), []).append(source)
-    for (target, other), sources in wrong.items():
-        address = survey.wanted.peers.get(target, "")
-        text = f"{address}, the address of {target} for ranks, is answered by {other} for these hosts"
-        yield Finding("network.addresses", Severity.FAIL, tuple(sources), text, fix=f"ip neigh show to {address}")
-
-
-def _path(survey: Survey) -> Iterable[Finding]:
-    ends = _ends(survey)
-    small = {pair: _shortfall(survey, pair, kinds) for pair, kinds in ends.items()}
-    stalled = {pair for pair, kinds in ends.items() if any(end["end"] == "stalled" for end in kinds.values())}
-    for blame in blames(stalled, ends):
-        text = "connections {way} open, and full packets do not get through: the path is narrower than both MTUs say"
-        yield _between(blame, text, Severity.FAIL)
-    clamped = {pair: found for pair, found in small.items() if found is not None and pair not in stalled}
-    for path in dict.fromkeys(clamped.values()):
-        for blame in blames([pair for pair, found in clamped.items() if found == path], ends):
-            segment, expected = path
-            text = (
-                f"packets {{way}} carry {segment} bytes where both MTUs allow {expected}: something between is narrower"
-            )
-            yield _between(blame, text, Severity.WARN)
-
-
-def _between(blame: "Blame", text: str, severity: Severity) -> Finding:
-    fix = "ping -M do -s SIZE between the two, and mend the MTU of what lies between (VLAN, tunnel, switch)"
-    if blame.incoming is None:
-        return Finding("network.path_mtu", severity, (str(blame.outgoing),), text.format(way="from it"), fix=fix)
-    if blame.outgoing is None:
-        return Finding("network.path_mtu", severity, (blame.incoming,), text.format(way="to it"), fix=fix)
-    way = f"from it to {blame.incoming}"
-    return Finding("network.path_mtu", severity, (blame.outgoing,), text.format(way=way), fix=fix)
-
-
-def _shortfall(survey: Survey, pair: "Pair", kinds: Mapping[str, Mapping[str, Any]]) -> tuple[int, int] | None:
-    """Return bytes that a segment carries and could carry; None when it is full or unknown."""
-    segments = [end["segment"] for end in kinds.values() if end["end"] == "ok"]
-    mtus = [_mtu_of_way(survey, pair[0], pair[1]), _mtu_of_way(survey, pair[1], pair[0])]
-    known = [mtu for mtu in mtus if mtu is not None]
-    if not segments or len(known) < 2:
-        return None
-    family = 6 if ":" in survey.wanted.peers[pair[1]] and is_address(survey.wanted.peers[pair[1]]) else 4
-    expected = min(known) - HEADERS[family] - TIMESTAMPS
-    return (max(segments), expected) if max(segments) < expected - SLACK else None
-
-
-def _mtu_of_way(survey: Survey, source: str, target: str) -> int | None:
-    """Return the MTU of the interface over which `source` sends to `target`."""
-    route = survey.measured(network_readers.routes).get(source, {}).get(survey.wanted.peers.get(target, ""), {})
-    interfaces = survey.measured(network_readers.interface_list).get(source, {})
-    found = interfaces.get(route.get("interface") or "")
-    return found["mtu"] if found is not None else None
-
-
 CHECKS = (
     Check(
         "network.ports", "hosts reach each other's ports",
         "NCCL and gloo listen on ephemeral ports that the kernel chooses; an open rendezvous port is not enough.",
-        "every host connects to two ephemeral ports and the rendezvous port of every other",
+        "every host connects to two ephemeral ports and the rendezvous port of every other, which answers with its own"
+        " identity, and sends 32 KiB",
         Severity.FAIL, _asked, _ports,
         at_start=AtStart.REPORTED,
         at_start_why="ephemeral ports: all pairs of up to 32 nodes, then neighbours and the first node",
@@ -192,17 +131,6 @@ CHECKS = (
         "Ranks hang, or connect to the other program, if the port is in use.",
         "bind the port and listen on it for a moment", Severity.FAIL, _asked, _free,
         at_start=AtStart.AGENT,
-    ),
-    Check(
-        "network.addresses", "an address leads to one host",
-        "If two machines have one address, ranks connect to the wrong one at random.",
-        "each host must answer with its own identity", Severity.FAIL, _asked, _addresses,
-    ),
-    Check(
-        "network.path_mtu", "full packets get through",
-        "Otherwise, connections open and then hang as soon as tensors are sent.",
-        "32 KiB over every connection; the segment size, compared with the MTUs of both ends",
-        Severity.FAIL, asks(mesh.MATRIX, network_readers.interface_list), _path,
     ),
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """The Python environment of the ranks, which must be the same on all hosts."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import python_env as container_readers
@@ -35,7 +35,7 @@ def _python(survey: Survey) -> Iterable[Finding]:
             provisioned = survey.wanted.pythons[host].startswith(survey.cluster[host].env_root + "/")
             fix, role = (_PROVISION, "python_env") if provisioned else ("choose another with --python", "")
             yield Finding("python_env.python", Severity.FAIL, (host,), text, fix, role)
-    versions = {host: each["version"] for host, each in found.items() if each is not None}
+    versions = {host: version for host, version in found.items() if version is not None}
     yield from odd_ones(Rule("python_env.python", Severity.FAIL, "interpreter", _PROVISION, "python_env"), versions)
 
 
@@ -86,21 +86,18 @@ def _ask_about(reader: Reader[str, Any]) -> Asks:
     return lambda host, wanted: reader.ask(wanted.pythons[host.name]) if host.name in wanted.pythons else {}
 
 
-def _altered(reader: Reader[str, list[list[str]] | None]) -> Callable[[Survey], Iterable[Finding]]:
-    def judge(survey: Survey) -> Iterable[Finding]:
-        for host, files in survey.measured(reader).items():
-            if not files:
-                continue
-            many = "a file" if len(files) == 1 else f"{len(files)} files"
-            lines = [f"{path} {how} ({distribution})" for distribution, path, how in files[:SHOWN_PACKAGES]]
-            more = [f"{len(files) - SHOWN_PACKAGES} more"] if len(files) > SHOWN_PACKAGES else []
-            fix = "pylaunch provision --deep --roles python_env --limit {hosts}"
-            if not survey.wanted.pythons[host].startswith(survey.cluster[host].env_root + "/"):
-                fix = "install it again: pip install --force-reinstall --no-deps DISTRIBUTION"
-            text = f"{many} of the Python environment not as installed: the versions agree, the code does not"
-            yield Finding(str(reader), Severity.WARN, (host,), text, fix, evidence=(*lines, *more))
-
-    return judge
+def _altered(survey: Survey) -> Iterable[Finding]:
+    for host, files in survey.measured(python_env_readers.files).items():
+        if not files:
+            continue
+        many = "a file" if len(files) == 1 else f"{len(files)} files"
+        lines = [f"{path} {how} ({distribution})" for distribution, path, how in files[:SHOWN_PACKAGES]]
+        more = [f"{len(files) - SHOWN_PACKAGES} more"] if len(files) > SHOWN_PACKAGES else []
+        fix = "pylaunch provision --deep --roles python_env --limit {hosts}"
+        if not survey.wanted.pythons[host].startswith(survey.cluster[host].env_root + "/"):
+            fix = "install it again: pip install --force-reinstall --no-deps DISTRIBUTION"
+        text = f"{many} of the Python environment not as installed: the versions agree, the code does not"
+        yield Finding("python_env.files", Severity.WARN, (host,), text, fix, evidence=(*lines, *more))
 
 
 CHECKS = (
@@ -133,17 +130,7 @@ CHECKS = (
         "size and time of every file, compared with the records of its distribution; later files byte by byte",
         Severity.WARN,
         _ask_about(python_env_readers.files),
-        _altered(python_env_readers.files),
-    ),
-    Check(
-        "python_env.contents",
-        "contents of the environment are as they were installed",
-        "A change that keeps the time of a file, for example by a failing disk, is found only by its bytes.",
-        "the hash of every file, compared with the records of its distribution",
-        Severity.WARN,
-        _ask_about(python_env_readers.contents),
-        _altered(python_env_readers.contents),
-        deep=True,
+        _altered,
     ),
 )
 

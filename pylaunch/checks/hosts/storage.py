@@ -34,9 +34,6 @@ INODES_NEEDED = 1000
 
 RUN_FILES, TEMPORARY, WORKDIR, CHECKPOINTS = "run files", "temporary files", "working directory", "checkpoints"
 
-LOCAL_TYPES = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs")
-"""File systems of one host, as the kernel names them."""
-
 _NO_WORKDIR = "take the code along with --sync ., or choose a directory that every node has: --workdir DIR"
 
 
@@ -125,12 +122,6 @@ def _checkpoints(survey: Survey) -> Iterable[Finding]:
                 text, fix = f"{name} cannot be reached: {found['refused']}", "on the host: ls -ld {path}"
             fix = fix.format(path=quoted((survey.wanted.checkpoint_dir,)))
             yield Finding("storage.writable", Severity.WARN, (host,), text, fix)
-    # Containers of one machine, such as lab nodes, may share a directory of its disk.
-    machines = {found["boot"] for found in there.values()} - {""}
-    if len(machines) > 1 and all(found["type"] in LOCAL_TYPES for found in there.values()):
-        text = f"{name} is on a local disk of each host: a rank finds there what ranks of its own host have written"
-        fix = "a file system that all hosts share, if ranks read checkpoints of other hosts or may restart elsewhere"
-        yield Finding("storage.writable", Severity.NOTE, tuple(there), text, fix)
 
 
 def _room(survey: Survey) -> Iterable[Finding]:

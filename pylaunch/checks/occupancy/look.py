@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pylaunch.agent.piped import cleanup
 from pylaunch.agent.probe.readers.devices import gpu
-from pylaunch.agent.probe.readers.hosts import leftovers, occupants
+from pylaunch.agent.probe.readers.hosts import occupants
 from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RUN_ID
@@ -237,13 +237,13 @@ def _questions(host: Host, port: int) -> dict[str, Any]:
     return {
         **occupants.occupants.ask({"ports": [port]}),
         **gpu.management.ask(None),
-        **leftovers.held.ask({"root": host.node_root, "devices": list(host.devices), "ports": [port]}),
+        **occupants.held.ask({"root": host.node_root, "devices": list(host.devices), "ports": [port]}),
     }
 
 
 def _view(answered: Answered) -> HostView:
     """Raises one of MALFORMED for readings of another shape than their readers return."""
-    found = answers.values(answered, (gpu.management, occupants.occupants, leftovers.held))
+    found = answers.values(answered, (gpu.management, occupants.occupants, occupants.held))
     unread = tuple(Unread(name, each.reason) for name, each in found.items() if isinstance(each, Unmeasured))
     smi = _measured(found, gpu.management) or _NO_CARDS
     if len(smi["cards"]) > MOST_CARDS or not all(0 <= card["index"] <= LARGEST_INDEX for card in smi["cards"]):
@@ -254,7 +254,7 @@ def _view(answered: Answered) -> HostView:
             if process["pid"] is not None:
                 memory[process["pid"]] = memory.get(process["pid"], 0) + (process["memory_mib"] or 0)
     seen = _measured(found, occupants.occupants)
-    held = _measured(found, leftovers.held)
+    held = _measured(found, occupants.held)
     devices = held["devices"] if held is not None else {}
     using = occupancy(seen, memory) if seen is not None else Occupancy()
     began = [each.began for each in (*using.stale, *using.at_work, *using.foreign)]

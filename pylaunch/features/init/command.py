@@ -141,7 +141,7 @@ def _refuse_failed(cluster: Cluster, failed: Mapping[str, Unreachable]) -> None:
         return
     lines = []
     for each in shared_failures(cluster, failed):
-        lines += [*each.lines, *([f"  hint: {each.hint}"] if each.hint else [])]
+        lines += [f"{fold(each.hosts)}: {each.reason}", *([f"  hint: {each.hint}"] if each.hint else [])]
     raise ClusterNotReadyError(
         f"{len(failed)} of {len(cluster.hosts)} hosts could not be examined, so nothing was written",
         evidence=lines,

@@ -20,7 +20,7 @@ FRAMEWORKS = ("torch", "jax")
 LONGEST_NAME = 100
 """Characters of a text of a host that are kept."""
 
-_UNKNOWN = HostIdentity(hostname="", system="", python="", uid=0, addresses=[], network="")
+_UNKNOWN = HostIdentity(hostname="", system="", addresses=[], network="")
 
 
 def examine(cluster: Cluster, pythons: Sequence[str]) -> tuple[dict[str, FoundHost], dict[str, Unreachable]]:
@@ -88,7 +88,7 @@ def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str]) -> Foun
         hostname=_short(identity["hostname"]),
         network=identity["network"],
         addresses=tuple(identity["addresses"]),
-        resolves={} if isinstance(names, Unmeasured) else {k: tuple(v or ()) for k, v in names["addresses"].items()},
+        resolves={} if isinstance(names, Unmeasured) else {name: tuple(each or ()) for name, each in names.items()},
         system=_short(identity["system"]),
         gpus=None if isinstance(devices, Unmeasured) else (devices["gpus"] if devices is not None else 0),
         cards=tuple(cards),

@@ -11,10 +11,6 @@ class GpuHostReading(TypedDict):
     gpus: int
     nvswitches: int
     driver: str | None
-    open_module: bool
-    kernel: str
-    peermem: bool
-    adapters: int
     fabric_manager: str | None
     fabric_manager_state: str | None
 
@@ -52,8 +48,6 @@ class Card(TypedDict):
     margin_c: int | None
     slowdown_margin_c: int | None
     throttled: list[str]
-    pcie_generation: int | None
-    pcie_generation_max: int | None
     pcie_width: int | None
     pcie_width_max: int | None
     ecc_uncorrectable: int | None
@@ -92,12 +86,10 @@ class XidReading(TypedDict):
 
 
 class NvlinkReading(TypedDict):
-    """Links of one GPU by their numbers, their GB/s in one direction, the highest error count of a link by its kind."""
+    """NVLinks of one GPU by their numbers."""
 
     up: list[int]
     down: list[int]
-    rate: float
-    errors: dict[str, int]
 
 
 class CudaReading(TypedDict):

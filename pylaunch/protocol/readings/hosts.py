@@ -60,7 +60,6 @@ class OccupantsReading(TypedDict):
     """Processes that use the host, as user `uid` sees them."""
 
     uid: int
-    user: str
     processes: list[ProcessReading]
     listeners: list[PortListener]
     unseen: list[str]
@@ -84,40 +83,18 @@ class LeasesReading(TypedDict):
     ports: dict[str, LeaseHolder]
 
 
-class StaleProcess(TypedDict):
-    """A process of a run whose supervisor is dead."""
-
-    pid: int
-    command: str
-    run: str
-    age_s: int
-
-
-class SharedMemoryReading(TypedDict):
-    """Files in /dev/shm that no process has open, and their size."""
-
-    files: list[str]
-    bytes: int
-
-
 class FilesystemReading(TypedDict):
-    """The file system of a directory, in bytes and counts; `refused` is why a file could not be written.
-
-    `boot` is the boot id of the machine, which containers on it share; "" is unknown.
-    """
+    """The file system of a directory, in bytes and counts; `refused` is why a file could not be written."""
 
     asked: str
     exists: bool
     mount: str
-    type: str
-    source: str
     size: int
     free: int
     inodes: int
     inodes_free: int
     read_only: bool
     refused: str
-    boot: str
 
 
 class ResourceLimit(TypedDict):
@@ -141,28 +118,6 @@ class KernelReading(TypedDict):
     machine: str
 
 
-class LogLine(TypedDict):
-    """A line of the kernel log."""
-
-    age_s: int
-    text: str
-
-
-class LogLines(TypedDict):
-    """Number of lines of one kind, and the last of them."""
-
-    count: int
-    last: list[LogLine]
-
-
-class KernelLogReading(TypedDict):
-    """Lines of the kernel log since boot; `oom_kills` is the kernel's own count, None before Linux 4.13."""
-
-    readable: bool
-    oom_kills: int | None
-    killed: LogLines
-
-
 class ContainerReading(TypedDict):
     """Trial of a container of ranks, as our user finds it."""
 
@@ -182,9 +137,7 @@ class LoginReading(TypedDict):
     user: str
     uid: int
     gid: int
-    groups: list[str]
     home_type: str
-    umask: str
 
 
 class TreeReading(TypedDict):
@@ -192,13 +145,6 @@ class TreeReading(TypedDict):
 
     complete: bool
     files: dict[str, str]
-
-
-class PythonReading(TypedDict):
-    """An interpreter: its real path and its version."""
-
-    real: str
-    version: str
 
 
 class EnvironmentsQuestion(TypedDict):
@@ -221,15 +167,7 @@ class InterfaceReading(TypedDict):
     mtu: int | None
     carrier: int | None
     speed: int | None
-    rx_packets: int | None
-    tx_packets: int | None
-    rx_errors: int | None
-    tx_errors: int | None
-    rx_dropped: int | None
-    tx_dropped: int | None
     state: str | None
-    duplex: str | None
-    loopback: bool
 
 
 class RouteReading(TypedDict, total=False):
@@ -247,19 +185,8 @@ class HostIdentity(TypedDict):
     system: str
     """Distribution and its version; "" is unknown."""
 
-    python: str
-    uid: int
     addresses: list[str]
     network: str
-
-
-class NamesReading(TypedDict):
-    """Own name, and the addresses of each name; None for names that do not resolve."""
-
-    own: str
-    addresses: dict[str, list[str] | None]
-    unanswered: list[str]
-    """Names whose lookup did not end in time."""
 
 
 class CleanupReading(TypedDict):

@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping
 
-from pylaunch.agent.probe.readers.hosts import leftovers
+from pylaunch.agent.probe.readers.hosts import occupants
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan, RunPlan
@@ -55,11 +55,11 @@ async def _blocked(plan: RunPlan) -> dict[str, Blocked]:
 def _question(node: NodePlan, plan: RunPlan) -> Mapping[str, object]:
     port = plan.job.rendezvous_port
     ports = [port] if port is not None and node is plan.coordinator else []
-    return leftovers.held.ask({"root": node.host.node_root, "devices": list(node.devices), "ports": ports})
+    return occupants.held.ask({"root": node.host.node_root, "devices": list(node.devices), "ports": ports})
 
 
 def _held(answered: Answered) -> Blocked:
-    reading = answers.value(answers.values(answered, (leftovers.held,)), leftovers.held)
+    reading = answers.value(answers.values(answered, (occupants.held,)), occupants.held)
     if isinstance(reading, Unmeasured):
         return (("", reading.reason),)
     devices = sorted(reading["devices"].items(), key=lambda each: int(each[0]))

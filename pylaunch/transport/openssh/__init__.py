@@ -5,5 +5,4 @@ options      the words given to every ssh
 sharing      the directory and the path of shared connections, and closing them
 identity     what distinguishes shared connections
 failures     reason and hint for what ssh prints when it fails
-diagnosis    the steps from this machine to a host, checked one by one
 """

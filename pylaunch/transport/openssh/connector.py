@@ -72,12 +72,6 @@ class OpenSshConnector(Connector):
             )
         return ConnectionFailure(f"{place}: no answer within {within_s:.0f} s", f"check that {name} is up")
 
-    def diagnose(self) -> tuple[str, ...]:
-        """Check name, route, host key and login, one by one."""
-        from pylaunch.transport.openssh import diagnosis  # noqa: PLC0415 -- paramiko, used here alone, takes 0.15 s
-
-        return diagnosis.diagnose(self.host, self.known_hosts, self.argv(("true",), shared=False))
-
     def disconnect(self) -> None:
         """Stop sharing the open connection, if there is one."""
         ssh, *words = self.argv(("true",))

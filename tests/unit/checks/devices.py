@@ -39,19 +39,16 @@ def well() -> dict[str, Any]:
     """Return the readings of a healthy host."""
     return {
         "gpu.host": {
-            "gpus": 2, "nvswitches": 0, "driver": "555.42.06", "open_module": True, "kernel": "6.8.0-45-generic",
-            "peermem": False, "adapters": 1, "fabric_manager": None, "fabric_manager_state": "inactive",
+            "gpus": 2, "nvswitches": 0, "driver": "555.42.06", "fabric_manager": None,
+            "fabric_manager_state": "inactive",
         },
         "gpu.smi": {"complaint": None, "driver": "555.42.06", "cuda": "12.5", "cards": [card(0), card(1)]},
         "gpu.xid": {"uptime_s": 7200.0, "xids": []},
-        "gpu.nvlink": {
-            str(index): {"up": [0, 1, 2, 3], "down": [], "rate": 100.0, "errors": {"CRC": 0}} for index in (0, 1)
-        },
+        "gpu.nvlink": {str(index): {"up": [0, 1, 2, 3], "down": []} for index in (0, 1)},
         "gpu.cuda": {"package": "torch", "cuda": 12},
-        "occupants.processes": {"uid": 0, "user": "root", "processes": [], "listeners": [], "unseen": []},
+        "occupants.processes": {"uid": 0, "processes": [], "listeners": [], "unseen": []},
         "gpu_smoke.compute": {"devices": [{"index": index, "right": True, "tflops": 700.0} for index in (0, 1)]},
         "infiniband.ports": [PORT],
-        "infiniband.memlock": None,
     }  # fmt: skip
 
 

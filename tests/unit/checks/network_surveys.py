@@ -18,26 +18,15 @@ KINDS = ("rendezvous", "ephemeral 0", "ephemeral 1")
 
 
 def interface(**fields: Any) -> dict[str, Any]:
-    counters = dict.fromkeys(("rx_packets", "tx_packets", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped"), 0)
-    return {
-        "mtu": 1500, "carrier": 1, "speed": 10000, "state": "up", "duplex": "full", "loopback": False,
-        **counters, **fields,
-    }  # fmt: skip
+    return {"mtu": 1500, "carrier": 1, "speed": 10000, "state": "up", **fields}
 
 
 def readings(name: str) -> dict[str, Any]:
     peers = [host for host in CLUSTER.hosts if host.name != name]
     own = CLUSTER[name].address
     return {
-        "reach.identity": {
-            "hostname": name, "python": "3.11.2", "uid": 0, "network": f"boot {name}", "addresses": [own, "127.0.0.1"],
-        },
-        "reach.names": {
-            "own": name, "addresses": {host.name: [host.address] for host in CLUSTER.hosts}, "unanswered": [],
-        },
-        "network.interfaces": {"eth0": interface(), "lo": interface(mtu=65536, speed=None, loopback=True)},
+        "network.interfaces": {"eth0": interface(), "lo": interface(mtu=65536, speed=None)},
         "network.routes": {host.address: {"interface": "eth0", "source": own} for host in peers},
-        "network.configured": None,
         mesh.SHELL: {"noise": [], "seconds": 0.02},
         mesh.OFFSET: {"seconds": 0.0, "uncertainty": 0.001},
         mesh.MATRIX: {

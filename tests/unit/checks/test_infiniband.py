@@ -25,7 +25,7 @@ def port(**fields: Any) -> dict[str, Any]:
 
 def test_healthy_adapters_and_hosts_without_adapters_are_not_mentioned() -> None:
     assert found(survey()) == ()
-    nothing = {"infiniband.ports": None, "infiniband.memlock": 65536, "gpu.host": None}
+    nothing = {"infiniband.ports": None}
     assert found(survey(n1=nothing, n2=nothing, n3=nothing)) == ()
 
 
@@ -45,16 +45,16 @@ def test_a_run_that_wants_infiniband_needs_an_active_port_on_every_host() -> Non
 @pytest.mark.parametrize(
     ("fields", "check", "severity", "text"),
     [
-        ({"state": "DOWN", "physical_state": "Polling"}, "infiniband.state", WARN, "mlx5_0 port 1 is DOWN (Polling)"),
-        ({"state": "INIT"}, "infiniband.state", WARN, "waits for a subnet manager"),
-        ({"rate_gbps": 200.0}, "infiniband.rate", WARN, "runs at 200 Gb/s, and at 400 on other hosts"),
+        ({"state": "DOWN", "physical_state": "Polling"}, "infiniband.ports", WARN, "mlx5_0 port 1 is DOWN (Polling)"),
+        ({"state": "INIT"}, "infiniband.ports", WARN, "waits for a subnet manager"),
+        ({"rate_gbps": 200.0}, "infiniband.ports", WARN, "runs at 200 Gb/s, and at 400 on other hosts"),
         (
             {"counters": {"link_downed": 11, "symbol_error": 10}},
             "infiniband.errors",
             WARN,
             "port 1: link_downed 11 since its counters were reset",
         ),
-        ({"link_layer": "Ethernet", "gids": GIDS[:1]}, "infiniband.gids", WARN, "no RoCE v2 address over IPv4"),
+        ({"link_layer": "Ethernet", "gids": GIDS[:1]}, "infiniband.ports", WARN, "no RoCE v2 address over IPv4"),
     ],
 )
 def test_a_fault_of_a_port_is_reported_for_its_host(
@@ -63,9 +63,3 @@ def test_a_fault_of_a_port_is_reported_for_its_host(
     (finding,) = found(survey(n3=port(**fields)))
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n3",))
     assert text in finding.text
-
-
-def test_a_limit_of_locked_memory_matters_where_there_is_an_adapter() -> None:
-    (finding,) = found(survey(n2={"infiniband.memlock": 65536}))
-    assert (finding.check, finding.severity, finding.role) == ("infiniband.memlock", FAIL, "host_baseline")
-    assert "64 KiB" in finding.text

@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 
 def limit(**soft: int | None) -> dict[str, Any]:
-    values = {"open_files": 1024, "locked_memory": 8 * MIB, "stack": 8 * MIB, "processes": 90000, **soft}
+    values = {"open_files": 1024, "locked_memory": 8 * MIB, "processes": 90000, **soft}
     return {"host.limits": {name.replace("_", " "): {"soft": each} for name, each in values.items()}}
 
 
@@ -31,6 +31,8 @@ def test_usual_limits_are_no_finding() -> None:
         (limit(open_files=256), Wanted(), "limits.files", Severity.FAIL),
         (limit(locked_memory=64 << 10), Wanted(), "limits.locked_memory", Severity.WARN),
         (limit(locked_memory=64 << 10), Wanted(infiniband=True), "limits.locked_memory", Severity.FAIL),
+        ({**limit(locked_memory=16 * MIB), "infiniband.ports": [{"state": "ACTIVE"}]}, Wanted(), "limits.locked_memory",
+         Severity.FAIL),
         (limit(processes=500), Wanted(), "limits.processes", Severity.FAIL),
     ],
 )  # fmt: skip
@@ -42,10 +44,7 @@ def test_one_host_with_lower_limits_is_reported_once_by_the_right_check(
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
 
 
-def test_nccl_wants_more_files_than_a_cpu_job_and_a_bounded_stack() -> None:
-    found = findings(limits.CHECKS, alike({**HEALTHY, **limit(stack=None)}), ON_GPUS)
-    assert [(each.check, each.severity) for each in found] == [
-        ("limits.files", Severity.WARN),
-        ("limits.stack", Severity.WARN),
-    ]
+def test_nccl_wants_more_files_than_a_cpu_job() -> None:
+    found = findings(limits.CHECKS, alike(HEALTHY), ON_GPUS)
+    assert [(each.check, each.severity) for each in found] == [("limits.files", Severity.WARN)]
     assert found[0].hosts == ("n1", "n2", "n3")

@@ -67,8 +67,8 @@ def test_the_odd_host_is_named_and_the_others_are_judged() -> None:
 
 
 def test_a_host_that_leaves_a_reading_out_passes_no_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    asks = {"infiniband.memlock": None}
-    whole, other = as_answered({"infiniband.memlock": 1}), as_answered({"host.shm": None, "reach.sudo": None})
+    asks = {"infiniband.ports": None}
+    whole, other = as_answered({"infiniband.ports": []}), as_answered({"host.shm": None, "reach.sudo": None})
 
     async def answers(*_: object) -> dict[str, Answered]:
         return {"n1": whole, "n2": other, "n3": as_answered({})}

@@ -16,9 +16,9 @@ WORKDIR, CHECKPOINTS = "host.filesystem#working directory /w", "host.filesystem#
 
 def filesystem(mount: str = "/", **odd: Any) -> dict[str, Any]:
     return {
-        "asked": "/x", "exists": True, "mount": mount, "type": "ext4", "source": "/dev/sda1", "size": 100 * GIB,
+        "asked": "/x", "exists": True, "mount": mount, "size": 100 * GIB,
         "free": 50 * GIB, "inodes": 10**6, "inodes_free": 10**6, "read_only": False, "refused": "",
-        "boot": "b0", **odd,
+        **odd,
     }  # fmt: skip
 
 
@@ -27,7 +27,7 @@ HEALTHY = {
     RUN: filesystem(),
     TEMPORARY: filesystem(),
     WORKDIR: filesystem("/nfs", read_only=True),
-    CHECKPOINTS: filesystem("/c", type="nfs4"),
+    CHECKPOINTS: filesystem("/c"),
 }
 
 
@@ -56,17 +56,6 @@ def test_healthy_disks_and_a_read_only_working_directory_are_no_finding() -> Non
 def test_one_bad_disk_is_reported_once_with_its_host(odd: dict[str, Any], check: str, severity: Severity) -> None:
     (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2=odd), WANTED)
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
-
-
-def test_checkpoints_on_local_disks_of_several_machines_are_a_note_about_the_hosts_that_have_the_directory() -> None:
-    healthy = {**HEALTHY, CHECKPOINTS: filesystem("/c")}
-    disks = {"n2": {CHECKPOINTS: filesystem("/c", boot="b2")}}
-    (note,) = findings(storage.CHECKS, alike(healthy, **disks), WANTED)
-    assert (note.severity, note.hosts) == (Severity.NOTE, ("n1", "n2", "n3"))
-    assert note.text.startswith("checkpoints /c is on a local disk of each host: ")
-    missing = {"n3": {CHECKPOINTS: filesystem("/", exists=False, boot="b3")}}
-    _, note = findings(storage.CHECKS, alike(healthy, **disks, **missing), WANTED)
-    assert (note.severity, note.hosts) == (Severity.NOTE, ("n1", "n2"))
 
 
 def test_paths_in_commands_are_quoted() -> None:

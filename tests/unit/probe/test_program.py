@@ -7,7 +7,7 @@ import pytest
 
 from pylaunch.agent.piped import cleanup, mesh
 from pylaunch.agent.probe.readers.devices import gpu
-from pylaunch.agent.probe.readers.hosts import host, leftovers, occupants
+from pylaunch.agent.probe.readers.hosts import host, occupants
 from pylaunch.agent.probe.registry import Reader
 from pylaunch.probe import program as builder
 from pylaunch.probe.program import BEGUN, asking, needed, probe, program
@@ -40,11 +40,9 @@ def carried_by(script: bytes) -> dict[str, str]:
 
 def test_a_host_is_sent_only_the_modules_that_its_questions_need() -> None:
     few = carried_by(probe(host.limits.ask(None)))
-    more = carried_by(probe({**leftovers.stale.ask("/x"), **host.limits.ask(None)}))
-    assert "SHARED_NAMES" not in str(few)
-    assert "SHARED_NAMES" in str(more)
-    assert "agent.probe.readers.hosts.leftovers" in more
-    assert "agent.probe.readers.hosts.leftovers" not in few
+    more = carried_by(probe({**occupants.occupants.ask({"ports": []}), **host.limits.ask(None)}))
+    assert "agent.probe.readers.hosts.occupants" in more
+    assert "agent.probe.readers.hosts.occupants" not in few
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,18 @@ import pytest
 from pylaunch.checks.hosts import leftovers
 from pylaunch.checks.survey import Wanted
 from pylaunch.model.diagnosis.finding import Severity
+from tests.unit.checks.occupancy.test_processes import process
 from tests.unit.checks.surveys import alike, findings
 
 HEALTHY: dict[str, Any] = {
-    "leftovers.stale": [],
+    "occupants.processes": {"uid": 1000, "processes": [], "listeners": [], "unseen": []},
     "lease.holders": {"devices": {}, "ports": {}},
-    "leftovers.shared_memory": {"files": [], "bytes": 0},
 }
+
+
+def left(**facts: Any) -> dict[str, Any]:
+    row = process(pid=7, parent=1, rank=True, **facts)
+    return {"occupants.processes": {**HEALTHY["occupants.processes"], "processes": [row]}}
 
 
 def test_a_host_without_leftovers_is_no_finding() -> None:
@@ -26,12 +31,12 @@ HOLDER = {
 @pytest.mark.parametrize(
     ("odd", "check", "severity", "fix"),
     [
-        ({"leftovers.stale": [{"pid": 7, "command": "python train.py", "run": "7f3a", "age_s": 9}]},
-         "leftovers.stale_processes", Severity.WARN, "the next start on n2 ends them; now: pylaunch stop 7f3a"),
+        (left(run="7f3a"), "leftovers.processes", Severity.WARN,
+         "the next start on n2 ends them; now: pylaunch stop 7f3a"),
+        (left(ports=[29500]), "leftovers.processes", Severity.FAIL, "pylaunch clean --yes --limit n2"),
+        (left(), "leftovers.processes", Severity.WARN, "pylaunch clean --yes --limit n2"),
         ({"lease.holders": {"devices": {"1": HOLDER}, "ports": {}}},
          "leftovers.leases", Severity.FAIL, "pylaunch stop 7f3a, or wait for its end"),
-        ({"leftovers.shared_memory": {"files": ["/dev/shm/psm_1 2"], "bytes": 1 << 30}},
-         "leftovers.shared_memory", Severity.WARN, "rm '/dev/shm/psm_1 2'"),
     ],
 )  # fmt: skip
 def test_leftovers_are_reported_with_the_command_that_removes_them(

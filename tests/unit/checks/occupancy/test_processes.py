@@ -24,9 +24,7 @@ def process(**facts: Any) -> ProcessReading:
 
 
 def divided(*rows: dict[str, Any]) -> tuple[list[int], list[int], list[int]]:
-    found = occupancy(
-        {"uid": ME, "user": "anna", "processes": [process(**row) for row in rows], "listeners": [], "unseen": []}
-    )
+    found = occupancy({"uid": ME, "processes": [process(**row) for row in rows], "listeners": [], "unseen": []})
     return tuple([each.pid for each in part] for part in (found.stale, found.at_work, found.foreign))  # type: ignore[return-value]
 
 
@@ -81,7 +79,7 @@ def test_other_users_are_named_with_what_they_hold_and_never_left_over() -> None
     below = {"pid": 201, "parent": 200, "uid": OTHER, "user": "bert"}
     found = occupancy(
         {
-            "uid": ME, "user": "anna", "processes": [process(**row) for row in (INIT, theirs, below)],
+            "uid": ME, "processes": [process(**row) for row in (INIT, theirs, below)],
             "listeners": [{"port": 29500, "user": "bert"}], "unseen": ["bert"],
         }
     )  # fmt: skip
@@ -109,7 +107,7 @@ def test_a_process_that_hides_its_environment_belongs_to_the_run_of_its_ancestor
     rank = {**RANK, "parent": 70, "run": "7f3a", "run_is_live": True}
     renamed = {"pid": 103, "parent": 101, "devices": ["/dev/nvidia0"]}
     found = occupancy(
-        {"uid": ME, "user": "anna", "processes": [process(**row) for row in (INIT, supervisor, rank, renamed)],
+        {"uid": ME, "processes": [process(**row) for row in (INIT, supervisor, rank, renamed)],
          "listeners": [], "unseen": []}
     )  # fmt: skip
     assert [(each.pid, each.run) for each in found.at_work] == [(101, "7f3a"), (103, "7f3a")]

@@ -11,7 +11,7 @@ from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import cgroups, programs
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, PCI_DEVICES, cuda_needed, driver_version, pci_devices
 from pylaunch.agent.shared.programs import ended
-from pylaunch.agent.shared.text import listed, text_of
+from pylaunch.agent.shared.text import text_of
 from pylaunch.base.kernel_log import XID_TEXT
 from pylaunch.protocol.readings.devices import (
     Card,
@@ -62,10 +62,6 @@ def host(_question: None) -> GpuHostReading | None:
         "gpus": len(devices["gpus"]),
         "nvswitches": len(devices["switches"]),
         "driver": driver_version(version),
-        "open_module": "Open Kernel Module" in version,
-        "kernel": os.uname().release,
-        "peermem": os.path.exists("/sys/module/nvidia_peermem"),
-        "adapters": len(listed("/sys/class/infiniband")),
         "fabric_manager": fabric_manager_version(tool_output(["nv-fabricmanager", "--version"])),
         "fabric_manager_state": _unit_state("nvidia-fabricmanager.service"),
     }
@@ -143,8 +139,6 @@ def _card(index: int, card: ElementTree.Element) -> Card:
         "margin_c": _number(card, "temperature/gpu_temp_tlimit"),
         "slowdown_margin_c": _number(card, "temperature/gpu_temp_slow_tlimit_threshold"),
         "throttled": _active_reasons(card),
-        "pcie_generation": _number(card, link + "pcie_gen/current_link_gen"),
-        "pcie_generation_max": _number(card, link + "pcie_gen/max_link_gen"),
         "pcie_width": _number(card, link + "link_widths/current_link_width"),
         "pcie_width_max": _number(card, link + "link_widths/max_link_width"),
         "ecc_uncorrectable": None if volatile is None else _uncorrectable(volatile),
@@ -238,38 +232,24 @@ def links(_question: None) -> dict[str, NvlinkReading] | None:
     """Return the links in the output of `nvidia-smi nvlink`; None without the tool."""
     if programs.path_of("nvidia-smi") is None:
         return None
-    return nvlink(
-        tool_output(["nvidia-smi", "nvlink", "--status"]),
-        tool_output(["nvidia-smi", "nvlink", "--errorcounters"]),
-    )
+    return nvlink(tool_output(["nvidia-smi", "nvlink", "--status"]))
 
 
 _DEVICE_LINE = r"GPU (\d+): "
 _LINK_LINE = r"\s+Link (\d+): (.*)"
-_LINK_RATE = r"([\d.]+) GB/s$"
-_ERROR_LINE = r"\s+Link (\d+): (.*?) Errors?: (\d+)"
+_IS_UP = r"[\d.]+ GB/s$"
 
 
-def nvlink(status: str, errors: str) -> dict[str, NvlinkReading]:
-    """Return device index (as text) → its links, their rates together, and {"CRC": highest count of a link, …}."""
-    found: dict[str, Any] = {}
+def nvlink(status: str) -> dict[str, NvlinkReading]:
+    """Return device index (as text) → its links."""
+    found: dict[str, NvlinkReading] = {}
     device = None
     for line in status.splitlines():
         begin, link = re.match(_DEVICE_LINE, line), re.match(_LINK_LINE, line)
         if begin:
-            device = found.setdefault(begin.group(1), {"up": [], "down": [], "rate": 0.0, "errors": {}})
+            device = found.setdefault(begin.group(1), {"up": [], "down": []})
         elif link and device is not None:
-            rate = re.match(_LINK_RATE, link.group(2).strip())
-            device["up" if rate else "down"].append(int(link.group(1)))
-            device["rate"] += float(rate.group(1)) if rate else 0.0
-    device = None
-    for line in errors.splitlines():
-        begin, error = re.match(_DEVICE_LINE, line), re.match(_ERROR_LINE, line)
-        if begin:
-            device = found.setdefault(begin.group(1), {"up": [], "down": [], "rate": 0.0, "errors": {}})
-        elif error and device is not None:
-            kind = error.group(2)
-            device["errors"][kind] = max(device["errors"].get(kind, 0), int(error.group(3)))
+            device["up" if re.match(_IS_UP, link.group(2).strip()) else "down"].append(int(link.group(1)))
     return found
 
 

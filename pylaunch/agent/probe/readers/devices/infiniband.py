@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.text import listed, text_or_none
@@ -75,10 +74,3 @@ def _gids(place: str) -> list[GidEntry]:
                 }
             )
     return found
-
-
-@reader("infiniband.memlock")
-def memory_lock(_question: None) -> int | None:
-    """Return the bytes that a process started over SSH may lock; None for no limit."""
-    soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    return None if soft == resource.RLIM_INFINITY else soft

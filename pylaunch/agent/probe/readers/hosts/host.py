@@ -8,7 +8,7 @@ import resource
 from typing import Any
 
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared.text import meminfo, text_or_none, unreachable
+from pylaunch.agent.shared.text import meminfo, unreachable
 from pylaunch.protocol.readings.hosts import (
     FilesystemReading,
     KernelReading,
@@ -37,14 +37,13 @@ def refusal(directory: str) -> str:
 LIMITS = {
     "open files": resource.RLIMIT_NOFILE,
     "locked memory": resource.RLIMIT_MEMLOCK,
-    "stack": resource.RLIMIT_STACK,
     "processes": resource.RLIMIT_NPROC,
 }
 
 
 @reader("host.filesystem", 3.0)
 def filesystem(question: dict[str, Any]) -> FilesystemReading:
-    """Return space (bytes), inodes and type of the file system of `path`; "" is the directory of temporary files.
+    """Return space (bytes) and inodes of the file system of `path`; "" is the directory of temporary files.
 
     With `write`, write and sync a small file in the directory, if it exists, and remove it; `refused` is the error,
     also one that hides whether the directory exists.
@@ -54,20 +53,16 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
     while not os.path.lexists(path) and path != "/":
         path = os.path.dirname(path)
     found = os.statvfs(path)
-    mount = mount_of(path)
     return {
         "asked": asked,
         "exists": path == asked and os.path.isdir(path),
-        "mount": mount["at"],
-        "type": mount["type"],
-        "source": mount["source"],
+        "mount": mount_of(path)[0],
         "size": found.f_blocks * found.f_frsize,
         "free": found.f_bavail * found.f_frsize,
         "inodes": found.f_files,
         "inodes_free": found.f_favail,
         "read_only": bool(found.f_flag & os.ST_RDONLY),
         "refused": refusal(asked) if question.get("write") and os.path.isdir(asked) else unreachable(asked),
-        "boot": (text_or_none("/proc/sys/kernel/random/boot_id") or "")[:36],
     }
 
 
@@ -77,16 +72,15 @@ def shm(question: None) -> FilesystemReading:
     return filesystem({"path": "/dev/shm"})
 
 
-def mount_of(path: str) -> dict[str, str]:
-    """Return mount point, type and source of the file system of `path`."""
+def mount_of(path: str) -> tuple[str, str]:
+    """Return mount point and type of the file system of `path`."""
     real = os.path.realpath(path)
-    best = {"at": "/", "type": "", "source": ""}
+    best = "/", ""
     with open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
         for line in mounts:
-            source, at, kind = [unescaped(word) for word in line.split()[:3]]
-            inside = real == at or real.startswith(at.rstrip("/") + "/")
-            if inside and len(at) >= len(best["at"]):
-                best = {"at": at, "type": kind, "source": source}
+            at, kind = [unescaped(word) for word in line.split()[1:3]]
+            if (real == at or real.startswith(at.rstrip("/") + "/")) and len(at) >= len(best[0]):
+                best = at, kind
     return best
 
 

@@ -1,8 +1,7 @@
-"""Network interfaces of a host, its routes to peers, and the configuration that the role nccl_env manages."""
+"""Network interfaces of a host and its routes to peers."""
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 
@@ -12,31 +11,20 @@ from pylaunch.agent.shared.text import text_or_none
 from pylaunch.protocol.readings.hosts import InterfaceReading, RouteReading
 
 CLASS = "/sys/class/net"
-_IFF_LOOPBACK = 0x8
 
 
 @reader("network.interfaces")
 def interface_list(question: None) -> dict[str, InterfaceReading]:
-    """Return every interface with settings and counters; None for values that its driver does not report."""
+    """Return every interface with its settings; None for values that its driver does not report."""
     return {name: _interface(os.path.join(CLASS, name)) for _, name in socket.if_nameindex()}
 
 
 def _interface(path: str) -> InterfaceReading:
-    counters = os.path.join(path, "statistics")
-    flags = int(text_or_none(os.path.join(path, "flags")) or "0", 16)
     return {
         "mtu": _number(os.path.join(path, "mtu")),
         "carrier": _number(os.path.join(path, "carrier")),
         "speed": _number(os.path.join(path, "speed")),
-        "rx_packets": _number(os.path.join(counters, "rx_packets")),
-        "tx_packets": _number(os.path.join(counters, "tx_packets")),
-        "rx_errors": _number(os.path.join(counters, "rx_errors")),
-        "tx_errors": _number(os.path.join(counters, "tx_errors")),
-        "rx_dropped": _number(os.path.join(counters, "rx_dropped")),
-        "tx_dropped": _number(os.path.join(counters, "tx_dropped")),
         "state": text_or_none(os.path.join(path, "operstate")),
-        "duplex": text_or_none(os.path.join(path, "duplex")),
-        "loopback": bool(flags & _IFF_LOOPBACK),
     }
 
 
@@ -62,16 +50,3 @@ def routes(question: list[str]) -> dict[str, RouteReading]:
         else:
             found[address] = {"interface": owners.get(source[1]), "source": source[1]}
     return found
-
-
-@reader("network.configured")
-def configured(question: None) -> dict[str, str] | None:
-    """Return the variables that provisioning sets for every run; None without them."""
-    try:
-        with open(interfaces.NODE_ENVIRONMENT, encoding="utf-8") as file:
-            return dict(json.load(file)["variables"])
-    except FileNotFoundError:
-        return None
-    except (KeyError, TypeError) as error:
-        text = f"{interfaces.NODE_ENVIRONMENT} is not what pylaunch provision writes: {error!r}"
-        raise ValueError(text) from None

@@ -1,4 +1,5 @@
-"""Processes that use this host for training: they hold a GPU, listen on a port, or carry the variables of a rank.
+"""Processes that use this host for training: they hold a GPU, listen on a port, or carry the variables of a rank. And
+runs that hold leases.
 
 Their ancestors and descendants are listed too: its family shows whether a process is left over. Only root sees what
 processes of other users hold; users whose processes could not be read are listed.
@@ -15,8 +16,8 @@ from pylaunch.agent.shared import cgroups, leases, processes, programs, run_proc
 from pylaunch.agent.shared.processes import RANK_VARIABLES, Process
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.agent.shared.text import link_of, stat_of
-from pylaunch.base.layout import RUN_ID, NodeRoot
-from pylaunch.protocol.readings.hosts import OccupantsReading, ProcessReading
+from pylaunch.base.layout import RUN_ID, NodeRoot, default_root
+from pylaunch.protocol.readings.hosts import LeaseHolder, LeasesReading, OccupantsReading, ProcessReading
 
 DEVICE = re.compile(r"/dev/nvidia(\d+|ctl|-uvm)$")
 SYSTEMCTL_DEADLINE_S = 5.0
@@ -49,7 +50,6 @@ def occupants(question: Mapping[str, Any]) -> OccupantsReading:
     rows = [_row(table[pid], owners[pid], held.get(pid, (set(), set())), pid in marked) for pid in sorted(shown - ours)]
     return {
         "uid": os.getuid(),
-        "user": leases.user_name(os.getuid()),
         "processes": rows,
         "listeners": [{"port": port, "user": leases.user_name(uid)} for port, uid in sorted(listeners.values())],
         "unseen": sorted(unseen),
@@ -130,3 +130,35 @@ def _service(process: Process) -> tuple[str, bool]:
     except TimeoutError:
         return unit, True
     return unit, ended.status != 0 or ended.output.strip() == f"MainPID={process.pid}"
+
+
+@reader("lease.holders")
+def held(question: Mapping[str, Any]) -> LeasesReading:
+    """Return the holders of `devices` (indexes) under `root` and of `ports`, by index and port as text."""
+    root = node_root(question["root"]).path
+    names = {index: leases.device_name(index, root, default_root()) for index in question["devices"]}
+    ports = {port: leases.port_name(port) for port in question["ports"]}
+    found = leases.holders([*names.values(), *ports.values()])
+    return {"devices": _holders(names, found), "ports": _holders(ports, found)}
+
+
+def node_root(template: str) -> NodeRoot:
+    """Return the node root on this host, which may not exist, without creating it."""
+    path = os.path.abspath(template.replace("{user}", str(os.getuid())))
+    return NodeRoot(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
+
+
+def _holders(names: Mapping[int, str], found: Mapping[str, leases.Holder | None]) -> dict[str, LeaseHolder]:
+    holders = {index: found[name] for index, name in names.items()}
+    return {str(index): _words(holder) for index, holder in holders.items() if holder is not None}
+
+
+def _words(found: leases.Holder) -> LeaseHolder:
+    return {
+        "run": found.run,
+        "user": found.user,
+        "since": found.since,
+        "pid": found.pid,
+        "is_ours": found.is_ours,
+        "words": str(found),
+    }

@@ -10,21 +10,21 @@ from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import container_engines, essentials, programs
 from pylaunch.agent.shared.installed import MARKER, installed_digest
 from pylaunch.agent.shared.text import link_of
-from pylaunch.protocol.readings.hosts import ContainerReading, EnvironmentsQuestion, LibrariesReading, PythonReading
+from pylaunch.protocol.readings.hosts import ContainerReading, EnvironmentsQuestion, LibrariesReading
 
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
 
 @reader("python_env.python")
-def python(path: str) -> PythonReading | None:
-    """Return real path and version of the interpreter at `path`; None without one."""
+def python(path: str) -> str | None:
+    """Return the version of the interpreter at `path`; None without one."""
     if not os.path.lexists(path):
         return None
     ended = programs.ended([path, "-I", "-S", "-c", VERSION], joined=True)
     output = ended.output.strip()
     if ended.status != 0:
         raise ValueError(f"{path} does not run: {output.splitlines()[-1] if output else ended.status}")
-    return {"real": os.path.realpath(path), "version": output}
+    return output
 
 
 @reader("python_env.environments")

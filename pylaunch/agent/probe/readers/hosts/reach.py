@@ -1,20 +1,16 @@
-"""Identity of a host and its user, variables of a login, and how the host resolves its name and those of its peers."""
+"""Identity of a host and its user, variables of a login, and how the host resolves names of its peers."""
 
 from __future__ import annotations
 
-import grp
 import os
 import pwd
 import socket
-import sys
-import threading
-import time
 
 from pylaunch.agent.probe.readers.hosts.host import mount_of
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.agent.shared.text import text_of, text_or_none
-from pylaunch.protocol.readings.hosts import HostIdentity, LoginReading, NamesReading
+from pylaunch.protocol.readings.hosts import HostIdentity, LoginReading
 
 COMMUNICATION = (
     "NCCL_", "TORCH", "PYTORCH_", "GLOO_", "TP_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "UCX_", "FI_", "RDMAV_",
@@ -35,31 +31,13 @@ def user(question: None) -> LoginReading:
     """Return the user and the home directory of a login."""
     uid = os.getuid()
     user = pwd.getpwuid(uid)
-    home = mount_of(user.pw_dir)
-    umask = os.umask(0)
-    os.umask(umask)
+    home_type = mount_of(user.pw_dir)[1]
     return {
         "user": user.pw_name,
         "uid": uid,
         "gid": os.getgid(),
-        "groups": sorted(f"{group_name(number)}({number})" for number in {os.getgid(), *os.getgroups()}),
-        "home_type": home["type"],
-        "umask": f"{umask:04o}",
+        "home_type": home_type,
     }
-
-
-def group_name(number: int) -> str:
-    try:
-        return grp.getgrgid(number).gr_name
-    except KeyError:
-        return "?"
-
-
-LOOKUPS_S = 2.5
-"""Time for all lookups together, half of the default timeout of a resolver for one query."""
-
-SLICE_S = 0.1
-"""Most that one look at the lookups takes from their time: a pause of this process is no silence of a name server."""
 
 
 @reader("reach.identity")
@@ -71,43 +49,16 @@ def identity(question: None) -> HostIdentity:
     return {
         "hostname": socket.gethostname(),
         "system": name.partition("=")[2].strip('"'),
-        "python": sys.version.split()[0],
-        "uid": os.getuid(),
         "addresses": sorted(interfaces.address_owners()),
         "network": f"{boot} {os.stat('/proc/self/ns/net').st_ino}",
     }
 
 
 @reader("reach.names")
-def names(question: list[str]) -> NamesReading:
-    """Return the addresses of the own name and of each name in `question`, IPv4 first; None if unresolved.
-
-    Each name is looked up in a thread of its own. A question has few names: the lookups of all hosts reach the name
-    server at the same time.
-    """
+def names(question: list[str]) -> dict[str, list[str] | None]:
+    """Return the addresses of each name in `question`, IPv4 first; None if unresolved."""
     interfaces.repeat_queries_soon()
-    own = socket.gethostname()
-    wanted = list(dict.fromkeys([own, *question]))
-    found: dict[str, list[str] | None] = {}
-
-    def look_up(name: str) -> None:
-        found[name] = _addresses(name)
-
-    lookups = [threading.Thread(target=look_up, args=(name,), daemon=True) for name in wanted]
-    for each in lookups:
-        each.start()
-    left_s = LOOKUPS_S
-    for each in lookups:
-        while each.is_alive() and left_s > 0:
-            begun = time.monotonic()
-            each.join(SLICE_S)
-            left_s -= min(SLICE_S, time.monotonic() - begun)
-    answered = dict(found)  # A thread may still add its name.
-    return {
-        "own": own,
-        "addresses": {name: answered[name] for name in wanted if name in answered},
-        "unanswered": [name for name in wanted if name not in answered],
-    }
+    return {name: _addresses(name) for name in question}
 
 
 def _addresses(name: str) -> list[str] | None:
