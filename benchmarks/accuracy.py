@@ -23,6 +23,7 @@ from typing import Any
 
 from lab import spec
 from lab.lab import TOOL, Lab
+from pylaunch.store.files import project_environment
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -60,7 +61,13 @@ def provisioned(lab: Lab, directory: Path) -> None:
     inventory = ("-i", str(lab.inventory))
     version = lab.nodes[0].run("python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").stdout.strip()
     lock = ("env", "lock", *inventory, "--python", version, str(requirements))
-    for words in (lock, ("provision", *inventory)):
+    everywhere = "/var/tmp/wheels"
+    lab.inventory.write_text(f"{lab.inventory.read_text()}\n[cluster:vars]\npython_env_index={everywhere}\n")
+    subprocess.run(lab.command(*lock), env={**os.environ, **lab.environment}, check=True)
+    lines = str(project_environment(lab.inventory) / "requirements.lock")
+    download = ("download", "--no-deps", "--only-binary", ":all:", "--python-version", version, "--dest", str(wheels))
+    subprocess.run((sys.executable, "-m", "pip", *download, "--find-links", str(wheels), "-r", lines), check=True)
+    for words in (("push", *inventory, str(wheels), everywhere), ("provision", *inventory)):
         subprocess.run(lab.command(*words), env={**os.environ, **lab.environment}, check=True)
 
 

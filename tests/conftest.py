@@ -14,8 +14,10 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pylaunch.store.files import project_environment
 from pylaunch.transport import process
 from tests.node_python import NODE_PYTHON
+from tests.wheels import download
 
 settings.register_profile(
     "house", deadline=None, derandomize=True, database=None, max_examples=150,
@@ -32,6 +34,7 @@ here ansible_connection=local ansible_host=127.0.0.1 interface=lo pylaunch_node_
 [all:vars]
 pylaunch_unprivileged=true
 pylaunch_env_root={directory}/env
+python_env_index={directory}/wheels
 """
 
 
@@ -118,7 +121,10 @@ def torch_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     inventory.write_text(HERE.format(directory=directory))
     wanted = (EXAMPLES / "requirements.txt").read_text().splitlines()
     requirements.write_text("".join(f"{line}\n" for line in wanted if line.startswith(("torch", "numpy"))))
-    for words in (("env", "lock", "--python", NODE_PYTHON, str(requirements)), ("provision",)):
-        process.run((sys.executable, "-m", "pylaunch", *words, "-i", str(inventory)), timeout_s=1800).checked()
+    pylaunch = (sys.executable, "-m", "pylaunch")
+    lock = ("env", "lock", "--python", NODE_PYTHON, str(requirements), "-i", str(inventory))
+    process.run((*pylaunch, *lock), timeout_s=1800).checked()
+    download(project_environment(inventory), directory / "wheels")
+    process.run((*pylaunch, "provision", "-i", str(inventory)), timeout_s=1800).checked()
     yield directory / "env" / "current" / "bin" / "python"
     shutil.rmtree(directory)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
-import time
 
 from ansible_collections.pylaunch.cluster.plugins.module_utils.installed import MARKER
-
-ABANDONED_S = 24 * 3600
-"""Age after which files of an installation that was interrupted are removed."""
 
 
 class RefusedError(Exception):
@@ -79,7 +74,7 @@ def remove(root, name, dry_run):
     if kept:
         gone = [link] if target in kept.values() else [link, os.path.join(envs, target)]
     else:
-        gone = [os.path.join(root, each) for each in ("current", "named", "envs", "incoming", "tools", ".lock")]
+        gone = [os.path.join(root, each) for each in ("current", "named", "envs", "tools", ".lock")]
     gone = [path for path in gone if os.path.lexists(path)]
     for path in gone if not dry_run else ():
         if os.path.isdir(path) and not os.path.islink(path):
@@ -87,16 +82,3 @@ def remove(root, name, dry_run):
         else:
             os.unlink(path)
     return gone not in ([], [os.path.join(root, ".lock")])
-
-
-def remove_incoming(incoming, name):
-    """Remove what the installation of the environment `name` received, and what interrupted ones left behind."""
-    for each in entries(incoming):
-        path = os.path.join(incoming, each)
-        if each.startswith(name) or os.lstat(path).st_mtime < time.time() - ABANDONED_S:
-            if os.path.isdir(path):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
-    with contextlib.suppress(OSError):  # Another installation receives its files.
-        os.rmdir(incoming)

@@ -32,7 +32,7 @@ def project_directory(inventory: Path) -> Path:
 
 
 def project_environment(inventory: Path, name: str | None = None) -> Path:
-    """Return the Python environment that is locked for this project: its lock, its archive and its manifest.
+    """Return the Python environment that is locked for this project: its lock and its manifest.
 
     That of a `name` has a directory of its own, with the environment before it.
     """

@@ -17,6 +17,7 @@ from pylaunch.transport.process import Completed
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
 from tests.lab.conftest import _new_name, _real_nodes
 from tests.node_python import NODE_PYTHON
+from tests.wheels import download
 
 __all__ = ["_real_nodes"]
 
@@ -40,6 +41,8 @@ class Provisioned:
 
     first: Completed
     ssh_config: Path
+    wheels: Path
+    """Directory of wheels that all nodes see."""
 
     def playbook(self) -> PlaybookResult:
         """site.yml once more, whether or not anything differs, on FIRST."""
@@ -65,14 +68,14 @@ def site(lab: Lab, *, check: bool = False) -> PlaybookResult:
 @pytest.fixture(scope="session")
 def provisioned(_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provisioned]:
     """Made once: role tests look, and put right what they disturb."""
-    directory = tmp_path_factory.mktemp("roles")
-    with Lab.up(_new_name(), nodes=len(NODES), inventory=directory / "cluster.ini") as lab:
-        lab.inventory.write_text(
-            f"{lab.inventory.read_text()}\n[cluster:vars]\n{SETTINGS}gpu_node_hold_packages={HELD}\n"
-        )
+    directory, wheels = tmp_path_factory.mktemp("roles"), tmp_path_factory.mktemp("wheels")
+    with Lab.up(_new_name(), nodes=len(NODES), share=(wheels,), inventory=directory / "cluster.ini") as lab:
+        settings = f"{SETTINGS}gpu_node_hold_packages={HELD}\npython_env_index={wheels}\n"
+        lab.inventory.write_text(f"{lab.inventory.read_text()}\n[cluster:vars]\n{settings}")
         (directory / "requirements.txt").write_text("six==1.17.0\ntabulate==0.9.0\n")
         environment = project_directory(lab.inventory) / "environment"
         lock(LockRequest((directory / "requirements.txt",), environment, NODE_PYTHON))
+        download(environment, wheels)
         cluster = load_cluster(lab.inventory)
         ssh_config = directory / "ssh_config"
         ssh_config.write_text(
@@ -84,7 +87,7 @@ def provisioned(_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -> 
             )
         )
         checked = site(lab, check=True)
-        yield Provisioned(lab, checked, lab.pylaunch("provision", "-i", str(lab.inventory)), ssh_config)
+        yield Provisioned(lab, checked, lab.pylaunch("provision", "-i", str(lab.inventory)), ssh_config, wheels)
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 import json
 import re
 import sys
-import tarfile
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -23,7 +21,9 @@ from pylaunch.store.files import project_directory, project_environment
 from tests.documents import ROOT
 from tests.lab.reader import Reader
 from tests.node_python import NODE_PYTHON
+from tests.roles.conftest import Provisioned
 from tests.roles.test_operations import SITE_PACKAGES, provision
+from tests.wheels import download
 
 
 def current(lab: Lab) -> set[str]:
@@ -47,13 +47,15 @@ def test_an_edited_file_is_named_with_host_and_package_and_only_that_environment
 
 
 @pytest.fixture
-def another(lab: Lab, tmp_path: Path) -> Iterator[EnvironmentManifest]:
+def another(provisioned: Provisioned, tmp_path: Path) -> Iterator[EnvironmentManifest]:
     """Another environment to have, not on the nodes yet. Afterwards the one before is the one to have again."""
+    lab = provisioned.lab
     directory = project_directory(lab.inventory) / "environment"
     (tmp_path / "requirements.txt").write_text("six==1.16.0\ntabulate==0.9.0\n")
     before = read_manifest(directory)
     (target,) = current(lab)
     made = lock(LockRequest((tmp_path / "requirements.txt",), directory, NODE_PYTHON)).manifest
+    download(directory, provisioned.wheels)
     yield made
     if read_manifest(directory) != before:
         swap_with_previous(directory)
@@ -71,7 +73,10 @@ def test_a_new_environment_replaces_the_old_one_and_a_rollback_brings_it_back_ev
     (before,) = current(lab)
     assert provision(lab).ok
     assert current(lab) == {f"envs/{another.id}"}
-    only_wheels_that_changed_travelled(lab)
+    own = lab["n2"].run("find", "/opt/pylaunch/envs", "-samefile", f"{SITE_PACKAGES}/six.py").stdout.split()
+    assert len(own) == 1, "a wheel that changed has files of its own"
+    shared = lab["n2"].run("find", "/opt/pylaunch/envs", "-samefile", f"{SITE_PACKAGES}/tabulate/__init__.py")
+    assert len(shared.stdout.split()) == 2
     marker = "/opt/pylaunch/current/pylaunch-environment.json"
     built_on_another = json.loads(lab["n3"].read(marker))
     lab["n3"].run("sh", "-ec", "cd /opt/pylaunch; mv envs /root/; rm -r tools")
@@ -85,20 +90,8 @@ def test_a_new_environment_replaces_the_old_one_and_a_rollback_brings_it_back_ev
     assert current(lab) == {f"envs/{another.id}"}
     rolled_back = provision(lab, "--rollback")
     assert rolled_back.ok, rolled_back.stderr
-    assert "Copy the environment's wheels" not in rolled_back.stderr
     assert current(lab) == {before}
     assert provision(lab).stderr.startswith("3 hosts: nothing to change")
-
-
-def only_wheels_that_changed_travelled(lab: Lab) -> None:
-    (part,) = (project_directory(lab.inventory) / "environment" / "parts").glob("*.tar")
-    with tarfile.open(part) as tar:
-        travelled = tar.getnames()
-    assert [name.split("-")[0] for name in travelled] == ["requirements.lock", "wheels/six"]
-    own = lab["n2"].run("find", "/opt/pylaunch/envs", "-samefile", f"{SITE_PACKAGES}/six.py").stdout.split()
-    assert len(own) == 1, "a wheel that changed has files of its own"
-    shared = lab["n2"].run("find", "/opt/pylaunch/envs", "-samefile", f"{SITE_PACKAGES}/tabulate/__init__.py")
-    assert len(shared.stdout.split()) == 2
 
 
 def test_a_full_disk_leaves_the_environment_in_use_as_it_was_and_one_that_was_edited_is_not_built_on(
@@ -122,22 +115,24 @@ def test_a_full_disk_leaves_the_environment_in_use_as_it_was_and_one_that_was_ed
     assert "hint: free space on n1" in refused.stderr
     assert lab["n1"].run("readlink", "/opt/pylaunch/current").stdout.strip() == before
     lab["n1"].run("/opt/pylaunch/current/bin/python", "-c", "import six")
-    assert not lab["n1"].run("ls", "-A", "/opt/pylaunch/incoming", check=False).stdout
+    assert ".new" not in lab["n1"].run("ls", "-A", "/opt/pylaunch/envs").stdout
     assert provision(lab).ok
     assert provision(lab, "--deep").stderr.startswith("3 hosts: nothing to change")
 
 
-def test_the_environment_of_another_project_is_beside_the_first_and_is_removed_alone(lab: Lab, tmp_path: Path) -> None:
+def test_the_environment_of_another_project_is_beside_the_first_and_is_removed_alone(
+    provisioned: Provisioned, tmp_path: Path
+) -> None:
+    lab = provisioned.lab
     before, own = current(lab), project_environment(lab.inventory, "vision")
     (tmp_path / "requirements.txt").write_text("six==1.16.0\ntabulate==0.9.0\n")
     lock(LockRequest((tmp_path / "requirements.txt",), own, NODE_PYTHON))
+    download(own, provisioned.wheels)
     (tmp_path / "pylaunch.toml").write_text('[env]\nname = "vision"\n')
     inventory = ("-i", str(lab.inventory))
     made = lab.pylaunch("provision", *inventory, cwd=tmp_path)
     assert made.ok, made.stderr
     assert made.stderr.startswith("n[1-3]: python_env\n")
-    with tarfile.open(next((own / "parts").glob("*.tar"))) as tar:
-        assert [name.split("-")[0] for name in tar.getnames()] == ["requirements.lock", "wheels/six"]
     for link, version in (("current", "1.17.0"), ("named/vision", "1.16.0")):
         words = (f"/opt/pylaunch/{link}/bin/python", "-c", "import six; print(six.__version__)")
         assert {node.run(*words).stdout for node in lab} == {f"{version}\n"}
@@ -169,19 +164,19 @@ def without_internet(lab: Lab) -> Iterator[None]:
 @pytest.mark.usefixtures("without_internet")
 def test_the_guide_without_internet_access_as_typed(lab: Lab, tmp_path: Path) -> None:
     page = (ROOT / "docs/guides/air-gapped.md").read_text()
-    wheels, export, env_lock = re.findall(
-        r"^ {4}(pip wheel -r .*|export PIP_.*|pylaunch env lock .*)$", page, re.MULTILINE
-    )
+    section = page.split("\n## Nodes without internet access")[1].partition("\n## ")[0]
+    lines = re.findall(r"^ {4}(.+)$", section, re.MULTILINE)
+    assert len(lines) == 5
     reader = Reader(lab, tmp_path)
+    inventory = reader.directory / "cluster.ini"
+    inventory.write_text(re.sub(r"^python_env_index=.*$", "", inventory.read_text(), flags=re.MULTILINE))
     reader.has_program("pip", sys.executable, "-m", "pip")
     (reader.directory / "requirements.txt").write_text("six==1.16.0\n")
-    uv = f"pip wheel -w wheels uv=={metadata.version('uv')}"  # It is one of pylaunch's dependencies.
-    assert reader.types_to_its_end(f"{uv} && {wheels}") == ExitCode.DONE, reader.sees
-    env_lock = env_lock.replace("env lock", f"env lock --python {NODE_PYTHON}")
-    index = "PIP_CONFIG_FILE=/dev/null PIP_EXTRA_INDEX_URL= PIP_INDEX_URL=http://127.0.0.1:9/simple PIP_RETRIES=0"
-    unreachable = f"export {index}"
-    assert reader.types_to_its_end(f"{unreachable}; {env_lock}") != ExitCode.DONE, "the index is unreachable"
-    assert reader.types_to_its_end(f"{unreachable}; {export}; {env_lock}") == ExitCode.DONE, reader.sees
-    assert provision(lab, "--environment", str(reader.directory / ".pylaunch/environment")).ok
+    for line in lines:
+        typed = line.replace("env lock", f"env lock --python {NODE_PYTHON}")
+        typed = typed.replace("pip download", f"pip download --python-version {NODE_PYTHON}")
+        assert reader.types_to_its_end(typed) == ExitCode.DONE, reader.sees
     words = ("/opt/pylaunch/current/bin/python", "-c", "import six; print(six.__version__)")
     assert {node.run(*words).stdout for node in lab} == {"1.16.0\n"}
+    for node in lab:
+        node.run("rm", "-r", "/var/tmp/wheels")

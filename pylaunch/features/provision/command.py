@@ -150,7 +150,7 @@ def _provision(plan: ProvisionPlan) -> ProvisionReport:
         return provision(plan, lambda _: None)
     with console.working("preparing") as redraw:
         lines = view.ProvisionView(redraw)
-        report = provision(plan, lines.show, on_note=console.say)
+        report = provision(plan, lines.show)
     lines.end()
     return report
 

@@ -69,9 +69,6 @@ class ProvisionRequest:
     environment: Path
     """Directory of the locked Python environment."""
 
-    received: Mapping[str, object] = field(default_factory=dict)
-    """Variables about the archive that hosts passed on to each other."""
-
     @property
     def roles(self) -> tuple[str, ...]:
         """Run only these roles; empty runs all roles of the playbook."""
@@ -85,7 +82,7 @@ class ProvisionRequest:
             found["pylaunch_environment_name"] = self.cluster.env_name
         if self.options.environment is not None or self.options.rollback:
             found["python_env_source"] = str(self.environment)
-        return {**found, **self.received}
+        return found
 
 
 @dataclass(frozen=True)

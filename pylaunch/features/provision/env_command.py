@@ -9,17 +9,16 @@ import click
 from pylaunch.base.dataclass import asdict
 from pylaunch.errors import UsageError
 from pylaunch.features.provision.environments.environment import (
-    CONTROLLER_PYTHON,
     EnvironmentManifest,
     Locked,
-    LockProgress,
     LockRequest,
     lock,
     read_manifest,
 )
+from pylaunch.features.provision.environments.resolution import CONTROLLER_PYTHON
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.settings import read_settings
-from pylaunch.model.text.quantity import counted, shown_size
+from pylaunch.model.text.quantity import counted
 from pylaunch.store.files import project_environment
 from pylaunch.terminal import console, document, options
 
@@ -47,7 +46,7 @@ def _directory(inventory: Path | None) -> Path:
 )
 @click.option("--upgrade", is_flag=True, help="Look for newer versions, though the requirements did not change.")
 def lock_command(requirements: tuple[Path, ...], inventory: Path | None, **how: Any) -> None:
-    """Resolve REQUIREMENTS files to wheels, pin each by hash, and pack them for the hosts.
+    """Resolve REQUIREMENTS files to wheels, and pin each by hash for the hosts.
 
     A file may be one of pip's (hashes in it are obeyed), a uv.lock with its pyproject.toml, or a pylock.toml. pip
     resolves them, with the user's own configuration of indexes and local directories.
@@ -55,8 +54,8 @@ def lock_command(requirements: tuple[Path, ...], inventory: Path | None, **how: 
     if re.fullmatch(r"3\.[0-9]+(\.[0-9]+)?", how["python"]) is None:
         raise UsageError(f"--python {how['python']}: expected the version of Python on the hosts", hint="--python 3.11")
     request = LockRequest(requirements, _directory(inventory), **how)
-    with console.working("resolving requirements") as show:
-        locked = lock(request, LockProgress(console.say, show))
+    with console.working("resolving requirements"):
+        locked = lock(request)
     console.say(summary(locked, request.directory))
 
 
@@ -87,5 +86,5 @@ def described(manifest: EnvironmentManifest) -> str:
     """Return an environment in one line."""
     return (
         f"environment {manifest.id}, {counted(len(manifest.packages), 'package')} for Python {manifest.python} "
-        f"on {manifest.machine}, {shown_size(manifest.archive_bytes)}"
+        f"on {manifest.machine}"
     )

@@ -28,7 +28,6 @@ from pylaunch.features.provision.convergence import (
     survey,
 )
 from pylaunch.features.provision.environments.environment import swap_with_previous
-from pylaunch.features.provision.environments.spread_archive import pass_on_archive
 from pylaunch.features.provision.errors import provision_error
 from pylaunch.features.provision.file_lines import FileDifference, file_lines
 from pylaunch.inventory.keys import is_true
@@ -160,25 +159,13 @@ def roll_back(plan: ProvisionPlan) -> ProvisionPlan:
     return replace(plan, request=replace(request, environment=directory))
 
 
-def provision(
-    plan: ProvisionPlan, emit: Callable[[ProvisionEvent], None], *, on_note: Notes = ignore
-) -> ProvisionReport:
-    """Change the hosts that differ, batch after batch, up to the first batch that fails. Failures are in the report.
-
-    Before the first batch, hosts pass the archive of a new environment on to each other."""
+def provision(plan: ProvisionPlan, emit: Callable[[ProvisionEvent], None]) -> ProvisionReport:
+    """Change the hosts that differ, batch after batch, up to the first batch that fails. Failures are in the report."""
     found = plan.found
     if not found.to_change:
         return ProvisionReport(plan, None)
-    cluster = plan.request.cluster
-    lacking = [host for host, changes in found.changes.items() if any(each.role == PYTHON_ENV for each in changes)]
-    received = pass_on_archive(cluster.only(lacking), plan.request.environment, on_note)
-    done = converge(
-        replace(plan.request, received=received),
-        found,
-        batches(found.to_change, plan.request.options.batch_sizes),
-        emit=emit,
-    )
-    return ProvisionReport(plan, done)
+    chosen = batches(found.to_change, plan.request.options.batch_sizes)
+    return ProvisionReport(plan, converge(plan.request, found, chosen, emit=emit))
 
 
 def reset_hosts(

@@ -6,7 +6,6 @@ import pytest
 from pylaunch.errors import UsageError
 from pylaunch.features.provision.environments.environment import (
     LockRequest,
-    Wheel,
     as_requirements,
     lock,
     lock_text,
@@ -16,17 +15,15 @@ from pylaunch.features.provision.environments.environment import (
     swap_with_previous,
 )
 from pylaunch.features.provision.environments.resolution import (
-    Chosen,
-    announcement,
+    Wheel,
     blocker,
     next_step,
     read_report,
-    sizes,
 )
 
 
 def test_the_lock_names_exactly_one_wheel_for_each_distribution() -> None:
-    wheels = [Wheel(Path("torch.whl"), "torch", "2.13.0+cpu", "ab12", 1)]
+    wheels = [Wheel("torch", "2.13.0+cpu", "torch.whl", "ab12")]
     assert lock_text(wheels, "3.11", "x86_64").splitlines() == [
         "# Made by pylaunch env lock for Python 3.11 on x86_64.",
         "torch==2.13.0+cpu --hash=sha256:ab12",
@@ -135,42 +132,27 @@ ERROR: No matching distribution found for antlr4-python3-runtime==4.9.* (from hy
 """Output of pip 25 for hydra-core==1.3.2 with --only-binary :all:."""
 
 
-def chosen(name: str, url: str = "") -> Chosen:
-    return Chosen(name, url or f"https://index/{name}.whl")
-
-
 def test_the_distribution_without_a_wheel_is_found_in_the_output_of_pip() -> None:
     assert blocker(NOT_FOUND) == "antlr4-python3-runtime==4.9.*"
     assert blocker("ERROR: No matching distribution found for deepspeed==0.19.8\n") == "deepspeed==0.19.8"
     assert blocker("ERROR: Could not install packages due to an OSError\n") is None
 
 
-def test_gigabytes_of_cuda_are_announced_with_their_size() -> None:
-    wheels = [chosen("torch"), chosen("nvidia-cublas-cu12"), chosen("six")]
-    size_of = {wheels[0].url: 900 << 20, wheels[1].url: 600 << 20, wheels[2].url: None}
-    text = announcement(wheels, size_of)
-    assert text is not None
-    assert text.startswith("downloading up to 1.5 GiB in 3 wheels (less what pip has cached); 1 more of unknown size")
-    assert "600 MiB of it is CUDA (1 wheels)" in text
-
-
-def test_a_small_download_is_not_worth_a_line() -> None:
-    assert announcement([chosen("six")], {"https://index/six.whl": 11000}) is None
-
-
-def test_wheels_in_local_directories_are_not_downloaded() -> None:
-    assert sizes([chosen("torch", url="file:///wheels/torch.whl")]) == {}
-
-
-def test_a_url_that_cannot_be_asked_has_an_unknown_size() -> None:
-    url = "https://user:secret@127.0.0.1/torch.whl"
-    assert sizes([chosen("torch", url=url)]) == {url: None}
+def report(url: str, **download: object) -> str:
+    """What pip reports of one package."""
+    metadata = {"name": "Torch", "version": "2.13.0+cpu"}
+    return json.dumps({"install": [{"metadata": metadata, "download_info": {"url": url, **download}}]})
 
 
 def test_a_report_of_pip_is_read() -> None:
-    metadata = {"name": "six", "version": "1.17.0"}
-    report = {"install": [{"metadata": metadata, "download_info": {"url": "file:///six.whl"}}]}
-    assert read_report(json.dumps(report)) == (Chosen("six", "file:///six.whl"),)
+    text = report("https://index/torch-2.13.0%2Bcpu-cp311.whl", archive_info={"hashes": {"sha256": "ab12"}})
+    assert read_report(text) == [Wheel("torch", "2.13.0+cpu", "torch-2.13.0+cpu-cp311.whl", "ab12")]
+
+
+def test_a_package_from_a_repository_is_refused_with_the_way_out() -> None:
+    with pytest.raises(UsageError, match="only wheels can be locked") as caught:
+        read_report(report("https://host/torch.git", vcs_info={"vcs": "git"}))
+    assert "pip wheel --no-deps --wheel-dir wheels https://host/torch.git" in str(caught.value.hint)
 
 
 NO_VERSION = """\

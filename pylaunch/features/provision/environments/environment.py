@@ -1,26 +1,19 @@
 """The locked Python environment on the controller: what `pylaunch env lock` makes and the role python_env installs.
 
-    <directory>/requirements.lock   every distribution with its version and the hash of its wheel
-    <directory>/environment.tar     the lock, the wheels and uv, uncompressed, in one file to copy
-    <directory>/manifest.json       the id of the environment, and the hash of every file in the archive
+    <directory>/requirements.lock   every distribution with its version and the hash of its wheel, and uv
+    <directory>/manifest.json       the id of the environment, and what it is for
     <directory>.previous/           the same of the environment before it, to roll back to
 
 The id is the hash of the lock, which names the Python version and the machine it is for: the same id is the same
-environment. The wheels are those pip finds, in indexes or in local directories it is configured to look into; where
-they came from is not recorded, and no host ever asks.
+environment. Every host gets the wheels from an index or a directory of its own, and installs those with the right hash.
 """
 
 import hashlib
 import json
 import platform
-import sys
-import tarfile
 import tempfile
 import tomllib
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from email.parser import BytesHeaderParser
-from importlib.metadata import version
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +21,11 @@ from uv import find_uv_bin
 
 from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.errors import UsageError
-from pylaunch.features.provision.environments import resolution
-from pylaunch.model.text.quantity import shown_size
+from pylaunch.features.provision.environments.resolution import CONTROLLER_PYTHON, Wheel, resolve
 from pylaunch.transport import process
-from pylaunch.transport.process import Completed
 
 LOCK = "requirements.lock"
-ARCHIVE = "environment.tar"
 MANIFEST = "manifest.json"
-CONTROLLER_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True)
@@ -53,13 +42,7 @@ class EnvironmentManifest:
     """Distribution → version."""
 
     uv: str
-    """The wheel in the archive that installs the others."""
-
-    files: Mapping[str, str]
-    """Member of the archive → SHA-256."""
-
-    archive_bytes: int
-    unpacked_bytes: int
+    """File name of the wheel that installs the others."""
 
 
 @dataclass(frozen=True)
@@ -105,25 +88,11 @@ def _read(path: Path) -> EnvironmentManifest | None:
         ) from None
 
 
-@dataclass(frozen=True)
-class LockProgress:
-    """Callbacks that show the progress of a lock."""
+def lock(request: LockRequest) -> Locked:
+    """Resolve the requirements, and put lock and manifest in place together.
 
-    say: Callable[[str], None] = lambda text: None
-    """A line for a person."""
-
-    show: Callable[[Callable[[], str]], None] = lambda text: None
-    """The current activity; called repeatedly while it lasts."""
-
-
-NOT_SHOWN = LockProgress()
-
-
-def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
-    """Resolve the requirements, fetch the wheels, and put lock, archive and manifest in place together.
-
-    Unchanged requirements keep what they were locked to, at once, unless `upgrade`. A large download is announced.
-    Raises UsageError when pip cannot find wheels for them.
+    Unchanged requirements keep what they were locked to, at once, unless `upgrade`. Raises UsageError when pip cannot
+    find wheels for them.
     """
     inputs = _inputs(request)
     previous = _locked_before(request.directory)
@@ -132,11 +101,21 @@ def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
     parent = request.directory.parent
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".environment-", dir=parent) as scratch:
-        wheels = _download(request, Path(scratch) / "wheels", progress)
-        tool = _download_uv(request, Path(scratch) / "uv")
+        sources = [as_requirements(path, Path(scratch)) for path in request.requirements]
+        wheels = resolve(sources, request.python)
         made = Path(scratch) / "made"
         made.mkdir()
-        manifest = _write(made, wheels, tool, _Target(request.python, platform.machine(), inputs))
+        text = lock_text(wheels, request.python, platform.machine())
+        manifest = EnvironmentManifest(
+            id=_id(text),
+            python=request.python,
+            machine=platform.machine(),
+            inputs=inputs,
+            packages={wheel.name: wheel.version for wheel in wheels},
+            uv=next(wheel.file for wheel in wheels if wheel.name == "uv"),
+        )
+        (made / LOCK).write_text(text, encoding="utf-8")
+        (made / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
         before = previous_of(request.directory)
         if previous is not None and previous.id != manifest.id:
             if before.exists():
@@ -183,13 +162,16 @@ def previous_of(directory: Path) -> Path:
 
 
 def _is_whole(directory: Path, manifest: EnvironmentManifest) -> bool:
-    archive, kept = directory / ARCHIVE, directory / LOCK
-    is_archive_whole = archive.is_file() and archive.stat().st_size == manifest.archive_bytes
-    return is_archive_whole and kept.is_file() and _sha256(kept) == manifest.files.get(LOCK)
+    kept = directory / LOCK
+    return kept.is_file() and _id(kept.read_text(encoding="utf-8")) == manifest.id
+
+
+def _id(lock_text: str) -> str:
+    return hashlib.sha256(lock_text.encode()).hexdigest()[:16]
 
 
 def _inputs(request: LockRequest) -> str:
-    digest = hashlib.sha256(f"{request.python} {platform.machine()} uv {version('uv')}\n".encode())
+    digest = hashlib.sha256(f"{request.python} {platform.machine()}\n".encode())
     for path in request.requirements:
         for text in _texts(path):
             digest.update(text.encode() + b"\0")
@@ -219,145 +201,11 @@ def _texts(path: Path, seen: frozenset[Path] = frozenset(), named: str = "") -> 
                 yield from _texts(included, seen | {included}, f"{path}:{number}: {line.strip()}: ")
 
 
-def _download(request: LockRequest, directory: Path, progress: LockProgress) -> list[Path]:
-    directory.mkdir()
-    sources = [as_requirements(path, directory) for path in request.requirements]
-    words = [word for path in sources for word in ("--requirement", str(path))]
-    total = _announce(request, directory, words, progress)
-    unpacking = directory / "unpacking"
-    unpacking.mkdir()
-
-    def fetched() -> str:
-        size = sum(path.stat().st_size for path in unpacking.rglob("*.whl") if path.is_file())
-        return f"fetching wheels: {shown_size(size)}" + (f" of {shown_size(total)}" if total else "")
-
-    progress.show(fetched)
-    _pip(request, ["download", "--dest", str(directory), *words], {"TMPDIR": str(unpacking)})
-    progress.show(lambda: "packing the environment")
-    return sorted(directory.glob("*.whl"))
-
-
-def _announce(request: LockRequest, directory: Path, words: Sequence[str], progress: LockProgress) -> int:
-    """Announce pip's downloads; return the known bytes."""
-    report = directory / "report.json"
-    dry_run = ["install", "--dry-run", "--ignore-installed", "--target", str(directory / "nothing")]
-    _pip(request, [*dry_run, "--report", str(report), *words])
-    chosen = resolution.read_report(report.read_text(encoding="utf-8"))
-    size_of = resolution.sizes(chosen)
-    if (text := resolution.announcement(chosen, size_of)) is not None:
-        progress.say(text)
-    return sum(size or 0 for size in size_of.values())
-
-
-def _download_uv(request: LockRequest, directory: Path) -> Path:
-    _pip(request, ["download", "--dest", str(directory), "--no-deps", f"uv=={version('uv')}"])
-    return next(directory.glob("uv-*.whl"))
-
-
-def _for_python(request: LockRequest) -> list[str]:
-    # With --python-version, pip still evaluates markers for its own version: the flag is omitted where they are equal.
-    return ["--python-version", request.python] if request.python != CONTROLLER_PYTHON else []
-
-
-def _run_pip(request: LockRequest, words: Sequence[str], env: Mapping[str, str] | None = None) -> Completed:
-    verb, *rest = words
-    return process.run(
-        (
-            sys.executable, "-m", "pip", verb, "--quiet", "--no-input", "--disable-pip-version-check",
-            "--only-binary", ":all:", *_for_python(request), *rest,
-        ),
-        env=env,
-    )  # fmt: skip
-
-
-def _pip(request: LockRequest, words: Sequence[str], env: Mapping[str, str] | None = None) -> None:
-    ended = _run_pip(request, words, env)
-    if not ended.ok:
-        lines = [line for line in ended.stderr.splitlines() if line.strip() and not line.startswith("[notice]")]
-        raise UsageError(
-            f"pip cannot lock {' '.join(str(path) for path in request.requirements)} for Python {request.python}",
-            evidence=lines[-8:],
-            hint=resolution.next_step(ended.stderr),
-        )
-
-
-@dataclass(frozen=True)
-class _Target:
-    python: str
-    machine: str
-    inputs: str
-
-
-@dataclass(frozen=True)
-class Wheel:
-    """A wheel as it describes itself."""
-
-    path: Path
-    name: str
-    version: str
-    sha256: str
-    unpacked_bytes: int
-
-
-def _write(directory: Path, wheels: Sequence[Path], tool: Path, target: _Target) -> EnvironmentManifest:
-    """Write lock, archive and manifest into `directory`."""
-    described = sorted((_described(path) for path in wheels), key=lambda wheel: wheel.name)
-    text = lock_text(described, target.python, target.machine)
-    lock_path = directory / LOCK
-    lock_path.write_text(text, encoding="utf-8")
-    members = {LOCK: lock_path, **{f"wheels/{path.name}": path for path in sorted({*wheels, tool}, key=_by_name)}}
-    _archive(directory / ARCHIVE, members)
-    manifest = EnvironmentManifest(
-        id=hashlib.sha256(text.encode()).hexdigest()[:16],
-        python=target.python,
-        machine=target.machine,
-        inputs=target.inputs,
-        packages={wheel.name: wheel.version for wheel in described},
-        uv=f"wheels/{tool.name}",
-        files={name: _sha256(path) for name, path in members.items()},
-        archive_bytes=(directory / ARCHIVE).stat().st_size,
-        unpacked_bytes=sum(wheel.unpacked_bytes for wheel in described),
-    )
-    (directory / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
-    return manifest
-
-
-def _by_name(path: Path) -> str:
-    return path.name
-
-
 def lock_text(wheels: Sequence[Wheel], python: str, machine: str) -> str:
     """A requirements file that admits exactly these wheels."""
     lines = [f"# Made by pylaunch env lock for Python {python} on {machine}."]
     lines += [f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}" for wheel in wheels]
     return "\n".join(lines) + "\n"
-
-
-def _described(path: Path) -> Wheel:
-    """Read a wheel's own metadata; its file name spells the version differently ("+" and "_")."""
-    with zipfile.ZipFile(path) as archive:
-        name = next(
-            name for name in archive.namelist() if name.endswith(".dist-info/METADATA") and name.count("/") == 1
-        )
-        headers = BytesHeaderParser().parsebytes(archive.read(name))
-        unpacked = sum(entry.file_size for entry in archive.infolist())
-    return Wheel(path, str(headers["Name"]).lower(), str(headers["Version"]), _sha256(path), unpacked)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _archive(archive: Path, members: Mapping[str, Path]) -> None:
-    """Write an archive whose bytes depend on its members alone."""
-    with tarfile.open(archive, "w:", format=tarfile.PAX_FORMAT) as tar:
-        for name, path in members.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = path.stat().st_size
-            entry.mode = 0o644
-            with path.open("rb") as file:
-                tar.addfile(entry, file)
 
 
 def as_requirements(source: Path, directory: Path) -> Path:

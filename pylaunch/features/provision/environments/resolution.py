@@ -1,22 +1,21 @@
-"""Resolution of requirements by pip, before any download: sizes, and the hint for requirements without a wheel."""
+"""Resolution of requirements by pip, without their installation, and the hint for requirements without a wheel."""
 
 import json
 import re
-import urllib.request
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPException
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import UsageError
 from pylaunch.model.text.argv import quoted
-from pylaunch.model.text.quantity import shown_size
+from pylaunch.transport import process
 
-ASKING = 8
-"""Concurrent size requests."""
-
-ANSWER_S = 5.0
-LARGE = 1 << 29
-"""Bytes from which a download is announced."""
+CONTROLLER_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 _BLOCKER = re.compile(
     r"^ERROR: No matching distribution found for (?P<requirement>.+?)(?: \(from [^()]*\))?$", re.MULTILINE
@@ -25,22 +24,66 @@ _FOUND = re.compile(r"^ERROR: Could not find a version .*\(from versions: (?P<ve
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A wheel that pip would take."""
+class Wheel:
+    """A wheel that pip would install."""
 
     name: str
-    url: str
+    version: str
+    file: str
+    sha256: str
+
+
+def resolve(sources: Sequence[Path], python: str) -> list[Wheel]:
+    """Return the wheels of requirements files for a version of Python, by name, and uv, which installs them.
+
+    pip looks into the indexes and directories that it is configured for. Raises UsageError.
+    """
+    wheels = _resolved(python, [word for path in sources for word in ("--requirement", str(path))])
+    if not any(wheel.name == "uv" for wheel in wheels):
+        wheels += _resolved(python, ["--no-deps", f"uv=={version('uv')}"])
+    return sorted(wheels, key=lambda wheel: wheel.name)
+
+
+def _resolved(python: str, words: Sequence[str]) -> list[Wheel]:
+    # With --python-version, pip still evaluates markers for its own version: the flag is omitted where they are equal.
+    for_python = ["--python-version", python] if python != CONTROLLER_PYTHON else []
+    with tempfile.TemporaryDirectory(prefix="pylaunch-") as scratch:
+        report = Path(scratch) / "report.json"
+        ended = process.run(
+            (
+                sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check",
+                "--dry-run", "--ignore-installed", "--target", f"{scratch}/nothing", "--report", str(report),
+                "--only-binary", ":all:", *for_python, *words,
+            )
+        )  # fmt: skip
+        if not ended.ok:
+            lines = [line for line in ended.stderr.splitlines() if line.strip() and not line.startswith("[notice]")]
+            given = " ".join(word for word in words if not word.startswith("-"))
+            raise UsageError(
+                f"pip cannot lock {given} for Python {python}", evidence=lines[-8:], hint=next_step(ended.stderr)
+            )
+        return read_report(report.read_text(encoding="utf-8"))
+
+
+def read_report(text: str) -> list[Wheel]:
+    """Return the wheels in what `pip install --dry-run --report` wrote. Raises UsageError for what is no wheel."""
+    return [_wheel(each["metadata"], each["download_info"]) for each in json.loads(text)["install"]]
+
+
+def _wheel(metadata: Mapping[str, str], download: Mapping[str, Any]) -> Wheel:
+    file = Path(unquote(urlsplit(download["url"]).path)).name
+    if not file.endswith(".whl"):
+        name = metadata["name"]
+        raise UsageError(f"{name} would be installed from {download['url']}, and only wheels can be locked",
+                         hint=how_to_build(download["url"]))  # fmt: skip
+    sha256 = download["archive_info"]["hashes"]["sha256"]
+    return Wheel(metadata["name"].lower(), metadata["version"], file, sha256)
 
 
 def how_to_build(requirement: str) -> str:
     """Return the command that locks a requirement with only a source distribution."""
     build = quoted(("pip", "wheel", "--no-deps", "--wheel-dir", "wheels", requirement))
     return f"build one: {build}, then put the line --find-links wheels into the requirements"
-
-
-def read_report(text: str) -> tuple[Chosen, ...]:
-    """Return the wheels in what `pip install --dry-run --report` wrote."""
-    return tuple(Chosen(each["metadata"]["name"], each["download_info"]["url"]) for each in json.loads(text)["install"])
 
 
 def blocker(output: str) -> str | None:
@@ -69,41 +112,3 @@ def _correct(requirement: str, output: str) -> str:
     if not versions or versions == ["none"]:
         return f"correct the name {requirement}, or the index"
     return f"correct the version of {requirement}: the newest wheel for this Python and machine is {versions[-1]}"
-
-
-def sizes(chosen: Sequence[Chosen]) -> dict[str, int | None]:
-    """Return the bytes of every wheel that would be downloaded, by URL; None where its server does not say.
-
-    Wheels in local directories are not among them.
-    """
-    urls = [each.url for each in chosen if each.url.startswith(("http://", "https://"))]
-    with ThreadPoolExecutor(ASKING) as asking:
-        return dict(zip(urls, asking.map(_size, urls), strict=True))
-
-
-def _size(url: str) -> int | None:
-    request = urllib.request.Request(url, method="HEAD")
-    try:
-        with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
-            return int(answer.headers["Content-Length"])
-    except (OSError, ValueError, TypeError, HTTPException):
-        return None
-
-
-def announcement(chosen: Sequence[Chosen], size_of: dict[str, int | None]) -> str | None:
-    """Return the announcement of a large download; None for a small one."""
-    total = sum(size or 0 for size in size_of.values())
-    cuda = [each for each in chosen if each.url in size_of and each.name.lower().startswith(("nvidia-", "triton"))]
-    if total < LARGE and not cuda:
-        return None
-    unknown = sum(size is None for size in size_of.values())
-    text = f"downloading up to {shown_size(total)} in {len(size_of)} wheels (less what pip has cached)"
-    if unknown:
-        text += f"; {unknown} more of unknown size"
-    if cuda:
-        of_cuda = sum(size_of[each.url] or 0 for each in cuda)
-        text += (
-            f"; {shown_size(of_cuda)} of it is CUDA ({len(cuda)} wheels): hosts without GPUs need none of it: name an"
-            " index of CPU wheels (PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS)"
-        )
-    return text

@@ -9,8 +9,7 @@ from pylaunch.agent.probe import altered
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import container_engines, essentials, programs
 from pylaunch.agent.shared.installed import MARKER, installed_digest
-from pylaunch.agent.shared.text import link_of
-from pylaunch.protocol.readings.hosts import ContainerReading, EnvironmentsQuestion, LibrariesReading
+from pylaunch.protocol.readings.hosts import ContainerReading, LibrariesReading
 
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
@@ -25,15 +24,6 @@ def python(path: str) -> str | None:
     if ended.status != 0:
         raise ValueError(f"{path} does not run: {output.splitlines()[-1] if output else ended.status}")
     return output
-
-
-@reader("python_env.environments")
-def environments(question: EnvironmentsQuestion) -> str | None:
-    """Return the name of the environment to which the first of `links` leads, "" without one; None if there is one at
-    `path`."""
-    if os.path.isdir(question["path"]):
-        return None
-    return next((os.path.basename(target) for target in map(link_of, question["links"]) if target), "")
 
 
 @reader("python_env.libraries")
