@@ -20,7 +20,7 @@ from pylaunch.agent.probe.registry import READERS, reader_of
 P = ParamSpec("P")
 
 PACKAGE = "pylaunch"
-TRAVELS = re.compile(r"agent\..+|features\.\w+\.on_node")
+TRAVELS = re.compile(r"agent\..+|features\.\w+\.on_node(\.\w+)?")
 """Modules with functions for hosts: Python 3.8, standard library and modules of the agent."""
 
 _LOADER = """\

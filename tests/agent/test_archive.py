@@ -37,7 +37,10 @@ for name in sys.argv[2:]:
 @pytest.mark.parametrize("python", SUPPORTED, ids=lambda path: path.parts[-3])
 def test_every_module_that_runs_on_nodes_imports_on_every_supported_python(python: Path, tmp_path: Path) -> None:
     package = Path(pylaunch.__file__).parent
-    files = [file for room in ROOMS for file in sorted((package / room).rglob("*.py"))]
+    sent = [each.relative_to(package) for each in sorted(package.glob("features/*/on_node*"))]
+    places = [*map(Path, ROOMS), *sent]
+    found = [(package / place, sorted((package / place).rglob("*.py"))) for place in places]
+    files = [file for place, inside in found for file in (inside or [place])]
     modules = [
         ".".join(("pylaunch", *file.relative_to(package).with_suffix("").parts))
         for file in files
@@ -46,8 +49,10 @@ def test_every_module_that_runs_on_nodes_imports_on_every_supported_python(pytho
     # Not the whole package: the controller's part is for newer Pythons.
     (tmp_path / "pylaunch").mkdir()
     (tmp_path / "pylaunch/__init__.py").touch()
-    for room in ROOMS:
-        (tmp_path / "pylaunch" / room).symlink_to(package / room)
+    for place in places:
+        link = tmp_path / "pylaunch" / place
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(package / place)
     words = [str(python), "-B", "-I", "-S", "-c", IMPORT_ALL, str(tmp_path), *modules]
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -10,7 +10,6 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.terminal.options import LEAST_RATE
-from tests.documents import ROOT
 from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended, made_of_directories
 from tests.waiting import wait_until
@@ -27,14 +26,16 @@ if [ -e small ]; then ulimit -f 1024; fi
 exec /usr/bin/python3 "$@"
 """
 
-_LIAR = f"""\
+_LIAR = """\
 import sys
-sys.path.insert(0, {str(ROOT)!r})
-from pylaunch.agent.piped import pieces
-sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
+script = sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
+modules, call = script.rstrip().rsplit(b"\\n", 1)
+exec(modules)
+from pylaunch.features.push.on_node import pieces
 pieces.PieceNode._send = lambda self, peer, descriptor, offset, size: peer.sendall(bytes(size))
-pieces.main("")
+exec(call)
 """
+"""The program of a push, which sends zeros to its peers."""
 
 
 class PushCluster(DirectoryCluster):

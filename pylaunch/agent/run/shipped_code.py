@@ -7,7 +7,7 @@ time (ctime) decides that, because a copied file can have an old modification ti
     controller                    agent.pyz ship
     the manifest, one line   ──►
                              ◄──  {"missing": [indices in the sorted hashes]}
-    a tar stream of those    ──►     without content that a broadcast has put into the store meanwhile
+    a tar stream of those    ──►
                              ◄──  {"tree": path, "reused": bool} | {"error": why}
 """
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from pylaunch.broadcast.payload import Payload, read_payload
-from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, lines_of_progress
-from pylaunch.broadcast.spread import broadcast
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
+from pylaunch.features.push.payload import Payload, read_payload
+from pylaunch.features.push.progress import PushProgress, PushResult
+from pylaunch.features.push.spread import push
 from pylaunch.inventory import load_cluster
 from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import fold
@@ -48,7 +48,7 @@ def command(words: tuple[str, ...], inventory: Path | None, limit: str | None, *
     with _following(cluster.names) as on_progress:
         try:
             payload = read_payload([Path(source) for source in sources], destination)
-            result = broadcast(cluster, payload, rate=rate, on_progress=on_progress)
+            result = push(cluster, payload, rate=rate, on_progress=on_progress)
         except KeyboardInterrupt:
             console.say("push interrupted: hosts keep the pieces that they have; the same command sends the rest")
             raise
@@ -65,24 +65,29 @@ def command(words: tuple[str, ...], inventory: Path | None, limit: str | None, *
 
 
 _MOST_FILES_SHOWN = 1000
+FIRST_LINE_S = 2.0
+LINE_S = 10.0
+"""Between two lines of progress where they cannot be redrawn."""
 
 
 @contextlib.contextmanager
-def _following(hosts: Sequence[str]) -> Iterator[Callable[[BroadcastProgress], None]]:
+def _following(hosts: Sequence[str]) -> Iterator[Callable[[PushProgress], None]]:
     """Show the progress: one line that changes on a terminal, otherwise a line now and then."""
-    shown = [f"push: reading files for {fold(hosts)}"]
+    shown, next_s = [f"push: reading files for {fold(hosts)}"], FIRST_LINE_S
+    is_drawn = console.is_drawable()
 
-    def redraw(progress: BroadcastProgress) -> None:
+    def on_progress(progress: PushProgress) -> None:
+        nonlocal next_s
         shown[0] = f"push: {progress.line}"
+        if not is_drawn and progress.seconds >= next_s:
+            next_s = progress.seconds + LINE_S
+            console.say(shown[0])
 
-    if not console.is_drawable():
-        yield lines_of_progress(lambda line: console.say(f"push: {line}"))
-        return
-    with console.drawn(lambda: shown, 0.5):
-        yield redraw
+    with console.drawn(lambda: shown, 0.5) if is_drawn else contextlib.nullcontext():
+        yield on_progress
 
 
-def _show(payload: Payload, result: BroadcastResult) -> None:
+def _show(payload: Payload, result: PushResult) -> None:
     """Print which hosts have the files, and what this machine sent."""
     done = {name: received for name, received in result.hosts.items() if received.error is None}
     if done:
@@ -97,7 +102,7 @@ def _show(payload: Payload, result: BroadcastResult) -> None:
         console.say(line)
 
 
-def _as_data(payload: Payload, result: BroadcastResult) -> dict[str, object]:
+def _as_data(payload: Payload, result: PushResult) -> dict[str, object]:
     """Return the content of the JSON document."""
     return {
         "size": payload.size,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.broadcast.progress import BroadcastResult, Received
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.features.push import command as push
+from pylaunch.features.push.progress import PushResult, Received
 from pylaunch.model.cluster import Cluster, Host
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
@@ -22,7 +22,7 @@ def test_hosts_without_the_files_are_folded_with_their_hint(
         for host in CLUSTER.hosts
     }
     monkeypatch.setattr(push, "load_cluster", lambda *_, **__: CLUSTER)
-    monkeypatch.setattr(push, "broadcast", lambda *_, **__: BroadcastResult(failed, {}, 0.1))
+    monkeypatch.setattr(push, "push", lambda *_, **__: PushResult(failed, {}, 0.1))
     assert run(["push", str(tmp_path / "file"), "/data/"]) == ExitCode.CLUSTER_NOT_READY
     printed = capsys.readouterr().err
     assert "  n[1-2]: ssh 10.0.0.[1-2]: no key\n\nhint: pylaunch trust --limit 'n[1-2]'\n" in printed

@@ -43,7 +43,7 @@ def uses(tree: ast.Module) -> Iterator[str]:
 
 def is_of_the_controller(module: Path) -> bool:
     place = module.relative_to(PACKAGE)
-    return not str(place).startswith(ON_NODES) and "ranks" not in place.parts and place.name != "on_node.py"
+    return not str(place).startswith(ON_NODES) and not {"ranks", "on_node", "on_node.py"} & set(place.parts)
 
 
 def test_what_only_linux_has_is_used_in_known_places() -> None:

@@ -1,17 +1,17 @@
-"""Files to broadcast: read once, every file and every piece hashed, in the order in which all hosts receive them."""
+"""Files to push: read once, every file and every piece hashed, in the order in which all hosts receive them."""
 
 import hashlib
 import itertools
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from pylaunch.agent.piped.piece_store import spans
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
+from pylaunch.features.push.on_node.store import spans
 from pylaunch.model.manifest import File, SymbolicLink
 
 PIECE = 4 << 20
@@ -37,9 +37,8 @@ class ChangedError(UsageError):
 class Payload:
     """Files, links and directories, with the hashes of the pieces into which their bytes are divided."""
 
-    base: str | None
-    """Directory on the hosts that all paths are relative to; relative to the login directory if it is relative. None
-    for the store of shipped content in the node root, where files are not flushed, because every use verifies them."""
+    base: str
+    """Directory on the hosts that all paths are relative to; relative to the login directory if it is relative."""
 
     sources: tuple[Path, ...]
     """File on this machine of each of `files`."""
@@ -55,7 +54,7 @@ class Payload:
     hashes: tuple[bytes, ...]
     """SHA-256 of each piece."""
 
-    versions: tuple[tuple[int, int, int], ...] = ()
+    versions: tuple[tuple[int, int, int] | None, ...] = ()
     """Of `sources`, before they were hashed."""
 
     @cached_property
@@ -76,7 +75,6 @@ class Payload:
         """Fields of the first line to a host: all that it is to receive."""
         body = {
             "base": self.base,
-            "is_flushed": self.base is not None,
             "files": [(file.path, file.mode, file.size, file.digest) for file in self.files],
             "directories": self.directories,
             "links": [(link.path, link.target) for link in self.links],
@@ -108,8 +106,12 @@ def piece_size(size: int) -> int:
     return piece
 
 
-def version(status: os.stat_result) -> tuple[int, int, int]:
-    """Return what changes with the content of a file."""
+def _version(source: Path) -> tuple[int, int, int] | None:
+    """Return what changes with the content of a file; None without one."""
+    try:
+        status = source.stat()
+    except FileNotFoundError:
+        return None
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -167,18 +169,25 @@ class _PieceHashes:
     def add(self, source: Path, size: int) -> str:
         """Add a file; return its own hash. Raises ChangedError for a file of another size, and UsageError."""
         own, read = hashlib.sha256(), 0
-        for chunk in _chunks(source):
-            own.update(chunk)
-            read += len(chunk)
-            while chunk:
-                taken, chunk = chunk[: self._left], chunk[self._left :]
-                self._hash.update(taken)
-                self._left -= len(taken)
-                if not self._left:
-                    self._next()
+        try:
+            with source.open("rb") as file:
+                while chunk := file.read(CHUNK):
+                    own.update(chunk)
+                    read += len(chunk)
+                    self._add(chunk)
+        except OSError as error:
+            raise _unreadable(source, error) from None
         if read != size:
             raise ChangedError([source])
         return own.hexdigest()
+
+    def _add(self, chunk: bytes) -> None:
+        while chunk:
+            taken, chunk = chunk[: self._left], chunk[self._left :]
+            self._hash.update(taken)
+            self._left -= len(taken)
+            if not self._left:
+                self._next()
 
     def _next(self) -> None:
         self._found.append(self._hash.digest())
@@ -191,15 +200,6 @@ class _PieceHashes:
         return tuple(self._found)
 
 
-def _chunks(source: Path) -> Iterator[bytes]:
-    try:
-        with source.open("rb") as file:
-            while chunk := file.read(CHUNK):
-                yield chunk
-    except OSError as error:
-        raise _unreadable(source, error) from None
-
-
 def read_payload(sources: Sequence[Path], destination: str) -> Payload:
     """Read and hash `sources` for `destination` on the hosts, which is a directory if it ends with / or there are
     several sources, and else the path that the source gets. Raises UsageError."""
@@ -208,32 +208,15 @@ def read_payload(sources: Sequence[Path], destination: str) -> Payload:
     tree = _Tree()
     for source, path in zip(sources, paths, strict=True):
         tree.add(source, path)
+    from_here = tuple(source for source, _, _ in tree.files)
+    versions = tuple(_version(source) for source in from_here)
     hashes = _PieceHashes(piece_size(tree.size))
     files = tuple(
         File(path, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, hashes.add(source, status.st_size))
         for source, path, status in tree.files
     )
-    from_here = tuple(source for source, _, _ in tree.files)
-    versions = tuple(version(status) for _, _, status in tree.files)
     links = tuple(SymbolicLink(*each) for each in tree.links)
     return Payload(base, from_here, files, tuple(tree.directories), links, hashes.size, hashes.ended(), versions)
-
-
-def stored_files(sizes: Mapping[Path, int]) -> Payload:
-    """Read and hash files of known sizes for the store of shipped content on the hosts, where the path of content is
-    its hash (`base.layout.NodeRoot.blob`). Raises ChangedError for a file of another size, and UsageError for one that
-    cannot be read."""
-    hashes = _PieceHashes(piece_size(sum(sizes.values())))
-    files, versions = [], []
-    for source, size in sizes.items():
-        try:
-            versions.append(version(source.stat()))
-        except OSError as error:
-            raise _unreadable(source, error) from None
-        digest = hashes.add(source, size)
-        files.append(File(f"{digest[:2]}/{digest}", 0o400, size, digest))
-    directories = tuple(sorted({file.digest[:2] for file in files}))
-    return Payload(None, tuple(sizes), tuple(files), directories, (), hashes.size, hashes.ended(), tuple(versions))
 
 
 def copies_of(names: Sequence[str], destination: str) -> tuple[str, list[str]]:
@@ -248,10 +231,6 @@ def copies_of(names: Sequence[str], destination: str) -> tuple[str, list[str]]:
     if name in ("", ".."):
         raise UsageError(f"destination {destination!r}: no file name", hint="pylaunch push FILE /data/")
     return base or ".", [name]
-
-
-def _version(source: Path) -> tuple[int, int, int] | None:
-    return version(source.stat()) if source.exists() else None
 
 
 def _part(source: Path, offset: int, size: int) -> bytes:

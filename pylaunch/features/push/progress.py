@@ -1,14 +1,10 @@
-"""Progress and result of a broadcast, and their lines for people."""
+"""Progress and result of a push, and their lines for people."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.quantity import shown_size
-
-FIRST_LINE_S = 2.0
-LINE_S = 10.0
-"""Between two lines of progress where they cannot be redrawn."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +28,8 @@ class Received:
 
 
 @dataclass(frozen=True)
-class BroadcastProgress:
-    """State of a broadcast while it continues."""
+class PushProgress:
+    """State of a push while it continues."""
 
     size: int
     """Bytes that every host gets."""
@@ -49,23 +45,18 @@ class BroadcastProgress:
 
     @property
     def line(self) -> str:
-        """The state as text: bytes, rate, hosts that have the files, time left.
-
-        Where no byte is on its way, what hosts do instead.
-        """
+        """The state as text: bytes, rate, hosts that have the files, time left or what hosts do meanwhile."""
         share = self.average / self.size if self.size else 1.0
         rate = self.average / max(self.seconds, 0.001)
         left_s = (self.size - self.average) / rate if rate else 0.0
-        left = f"{left_s:.0f} s" if left_s < 120 else f"{left_s / 60:.0f} min"
-        if len(self.whole) < self.hosts:
-            if not self.average:
-                left = "; hosts look for what they have of it"
-            elif self.average >= self.size:
-                left = "; hosts read back what they wrote and compare its hashes"
-            else:
-                left = f", about {left} left"
+        if len(self.whole) == self.hosts:
+            left = ""
+        elif not self.average:
+            left = "; hosts look for what they have of it"
+        elif self.average >= self.size:
+            left = "; hosts read back what they wrote and compare its hashes"
         else:
-            left = f", about {left} left" if 0 < share < 1 else ""
+            left = f", about {left_s:.0f} s left" if left_s < 120 else f", about {left_s / 60:.0f} min left"
         return (
             f"{share:.0%} of {shown_size(self.size)}, {shown_size(int(rate))}/s to each host, "
             f"{len(self.whole)} of {self.hosts} hosts have it{left}"
@@ -73,7 +64,7 @@ class BroadcastProgress:
 
 
 @dataclass(frozen=True)
-class BroadcastResult:
+class PushResult:
     """Results of all hosts, and the duration."""
 
     hosts: Mapping[str, Received]
@@ -89,16 +80,3 @@ class BroadcastResult:
             f"warning: {name} sent wrong bytes, according to {fold(by)}; they were not kept: check its memory and disk"
             for name, by in self.wrong.items()
         ]
-
-
-def lines_of_progress(say: Callable[[str], None]) -> Callable[[BroadcastProgress], None]:
-    """Return a callback that passes the progress to `say` after FIRST_LINE_S, and then every LINE_S."""
-    next_s = FIRST_LINE_S
-
-    def write(progress: BroadcastProgress) -> None:
-        nonlocal next_s
-        if progress.seconds >= next_s:
-            next_s = progress.seconds + LINE_S
-            say(progress.line)
-
-    return write

@@ -1,7 +1,7 @@
-"""Program of one node in a broadcast: it receives pieces from the controller and from peers, and serves them to peers.
+"""Program of one node in a push: it receives pieces from the controller and from peers, and serves them to peers.
 
     controller                       node
-    order, one JSON line  ──►        files, hashes of pieces, certificate and key of the broadcast
+    order, one JSON line  ──►        files, hashes of pieces, certificate and key of the push
                           ◄── ready  port, pieces that are here
     piece and its bytes   ──►
     fetch                 ──►        pieces, each with a peer that has it
@@ -13,7 +13,7 @@
     end of input          ──►        exit; pieces stay for the next push of the same files
 
 A peer connects with TLS 1.3 and sends the number of a piece; the answer is the bytes of the piece. Both sides present
-the certificate of the broadcast and accept no other one. The receiver compares the piece with the hash from the
+the certificate of the push and accept no other one. The receiver compares the piece with the hash from the
 controller, so a peer can delay a piece and never change it.
 """
 
@@ -31,8 +31,7 @@ import threading
 import time
 from typing import Any, Callable
 
-from pylaunch.agent.piped.piece_store import PieceStore, StoreError, WrongPieceError, reason
-from pylaunch.base.layout import AgentError, open_root
+from pylaunch.features.push.on_node.store import PieceStore, StoreError, WrongPieceError, reason
 
 FETCHERS = 4
 """Pieces that this node fetches at the same time."""
@@ -87,7 +86,7 @@ def tls_context(identity: str, side: int) -> ssl.SSLContext:
     private key) and accept only that one. `side` is ssl.PROTOCOL_TLS_SERVER or PROTOCOL_TLS_CLIENT."""
     context = ssl.SSLContext(side)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = False  # The certificate is that of the broadcast, not of a host.
+    context.check_hostname = False  # The certificate is that of the push, not of a host.
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=identity[identity.index(CERTIFICATE) :])
     if side == ssl.PROTOCOL_TLS_SERVER:
@@ -270,17 +269,15 @@ def _fail(why: str) -> None:
     os._exit(1)
 
 
-def main(root: str) -> None:
-    """Receive and serve pieces until the controller closes stdin. `root` is the node root, with `{user}` for the id."""
+def main() -> None:
+    """Receive and serve pieces until the controller closes stdin."""
     order = json.loads(sys.stdin.buffer.readline())
     try:
-        if order["base"] is None:
-            order["base"] = open_root(root).blobs
         store = PieceStore(order)
         node = PieceNode(order, store)
         _begin(node.report)
         store.open()
-    except (StoreError, AgentError) as error:
+    except StoreError as error:
         _fail(str(error))
     except OSError as error:
         _fail(reason(error))

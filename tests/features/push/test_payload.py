@@ -1,15 +1,13 @@
 """Names of the copies on hosts."""
 
 import errno
-import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
-from pylaunch.base.layout import NodeRoot
-from pylaunch.broadcast.payload import ChangedError, read_payload, stored_files
 from pylaunch.errors import UsageError
+from pylaunch.features.push.payload import ChangedError, read_payload
 
 
 def test_a_source_that_is_a_parent_has_the_name_of_its_directory(
@@ -22,15 +20,6 @@ def test_a_source_that_is_a_parent_has_the_name_of_its_directory(
         assert [file.path for file in read_payload([Path(source)], "/data/").files] == ["project/file"]
     with pytest.raises(UsageError, match="/ has no name"):
         read_payload([Path("/")], "/data/")
-
-
-def test_content_for_the_store_has_its_hash_as_its_path(tmp_path: Path) -> None:
-    source = tmp_path / "environment.tar"
-    source.write_bytes(b"version 1")
-    digest = hashlib.sha256(b"version 1").hexdigest()
-    assert [(file.path, file.mode) for file in stored_files({source: 9}).files] == [
-        (NodeRoot("").blob(digest).removeprefix("blobs/"), 0o400)
-    ]
 
 
 def test_a_file_has_changed_only_where_its_time_or_size_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,8 +44,5 @@ def test_a_file_has_changed_only_where_its_time_or_size_did(tmp_path: Path, monk
     monkeypatch.setattr(Path, "open", fails)
     with pytest.raises(UsageError, match="/a: Input/output error"):
         payload.read(0)
-    monkeypatch.setattr("builtins.open", fails)
     with pytest.raises(UsageError, match="/a: Input/output error"):
-        stored_files({tmp_path / "a": 9})
-    with pytest.raises(ChangedError):
-        stored_files({tmp_path / "b": 9})
+        read_payload([tmp_path / "a"], "/data/")

@@ -1,24 +1,24 @@
-"""Hosts that a broadcast gives up, and those that only seem to stand still."""
+"""Hosts that a push gives up, and those that only seem to stand still."""
 
 import time
 
-from pylaunch.broadcast.payload import Payload
-from pylaunch.broadcast.spread import STUCK_S, TICK_S, _Broadcast, _PieceHost
+from pylaunch.features.push.payload import Payload
+from pylaunch.features.push.spread import STUCK_S, TICK_S, _PieceHost, _Push
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.manifest import File
 
 PIECE = 4 << 20
 
 
-def begun() -> _Broadcast:
-    """A broadcast of a file of two pieces to two hosts."""
+def begun() -> _Push:
+    """A push of a file of two pieces to two hosts."""
     cluster = Cluster(tuple(Host(name, name) for name in ("n1", "n2")))
     file = File("blob", 0o644, 2 * PIECE, "0" * 64)
     payload = Payload("/data", (), (file,), (), (), PIECE, (b"x" * 32, b"y" * 32))
-    return _Broadcast(cluster, payload, 0, lambda _: None)
+    return _Push(cluster, payload, 0, lambda _: None)
 
 
-def watched(push: _Broadcast, node: _PieceHost, seconds: int, message: bytes) -> str | None:
+def watched(push: _Push, node: _PieceHost, seconds: int, message: bytes) -> str | None:
     """Return the error of a host that repeats `message` for some time."""
     for after in range(0, seconds, int(TICK_S)):
         push._handle(node, message)

@@ -1,6 +1,6 @@
-"""Carry out a broadcast: one program on each host, over its SSH channel; the swarm decides, this moves the bytes.
+"""Carry out a push: one program on each host, over its SSH channel; the swarm decides, this moves the bytes.
 
-The messages are in `agent/piped/pieces.py`.
+The messages are in `on_node/pieces.py`.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pylaunch.agent.piped import pieces as node_side
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.broadcast.payload import Payload
-from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, Received
-from pylaunch.broadcast.swarm import Send, Swarm
 from pylaunch.errors import PylaunchError
+from pylaunch.features.push.on_node import pieces as node_side
+from pylaunch.features.push.payload import Payload
+from pylaunch.features.push.progress import PushProgress, PushResult, Received
+from pylaunch.features.push.swarm import Send, Swarm
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.answers import NotAnAnswerError, decoded
@@ -48,10 +48,7 @@ LONGEST_REASON = 500
 LEAVES_S = 3.0
 
 ALWAYS = datetime.datetime(2000, 1, 1), datetime.datetime(9999, 12, 31)  # noqa: DTZ001 - x509 takes UTC
-"""Validity: clocks of hosts may be wrong, and no host keeps the certificate after the broadcast."""
-
-MOST_REJECTED = 3
-"""Pieces that do not arrive from here since the last one that did: SSH would have noticed other bytes."""
+"""Validity: clocks of hosts may be wrong, and no host keeps the certificate after the push."""
 
 SLOWEST = 20
 """A host that takes this many times as long as the slowest of those that have everything, and STUCK_S, is given up:
@@ -89,7 +86,6 @@ class _PieceHost:
     moved_at: float = 0.0
     had: int = 0
     sent: int = 0
-    rejected: int = 0
     ended: Received | None = None
 
     @property
@@ -112,13 +108,11 @@ class _SendingRate:
             await asyncio.sleep(begin - time.monotonic())
 
 
-def broadcast(
-    cluster: Cluster, payload: Payload, *, rate: int, on_progress: Callable[[BroadcastProgress], None]
-) -> BroadcastResult:
+def push(cluster: Cluster, payload: Payload, *, rate: int, on_progress: Callable[[PushProgress], None]) -> PushResult:
     """Put `payload` on every host of `cluster`. `rate` limits the bytes per second that this machine and each host
     send; 0 does not. Raises ChangedError when a source changes meanwhile, and KeyboardInterrupt."""
     allow_hosts(len(cluster.hosts))
-    return interrupts.run(_Broadcast(cluster, payload, rate, on_progress).run())
+    return interrupts.run(_Push(cluster, payload, rate, on_progress).run())
 
 
 class HostFailedError(Exception):
@@ -141,10 +135,10 @@ async def why_program_ended(child: Child, connector: Connector) -> HostFailedErr
 
 
 def new_identity() -> str:
-    """Return a new private key and its self-signed certificate, as PEM: all hosts of one broadcast present it to each
+    """Return a new private key and its self-signed certificate, as PEM: all hosts of one push present it to each
     other, and nobody else has it."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "pylaunch broadcast")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "pylaunch push")])
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), *ALWAYS)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -156,13 +150,13 @@ def new_identity() -> str:
     return (private + certificate.public_bytes(serialization.Encoding.PEM)).decode()
 
 
-class _Broadcast:
+class _Push:
     def __init__(
         self,
         cluster: Cluster,
         payload: Payload,
         rate: int,
-        on_progress: Callable[[BroadcastProgress], None],
+        on_progress: Callable[[PushProgress], None],
     ) -> None:
         self._cluster = cluster
         self._payload = payload
@@ -174,7 +168,7 @@ class _Broadcast:
         self._news = asyncio.Event()
         self._begun = time.monotonic()
 
-    async def run(self) -> BroadcastResult:
+    async def run(self) -> PushResult:
         failed: Exception | None = None
         try:
             async with asyncio.TaskGroup() as group:
@@ -193,7 +187,7 @@ class _Broadcast:
             raise failed
         hosts = {name: node.ended for name, node in self._nodes.items() if node.ended is not None}
         wrong = {name: tuple(sorted(by)) for name, by in self._swarm.wrong.items()}
-        return BroadcastResult(hosts, wrong, time.monotonic() - self._begun)
+        return PushResult(hosts, wrong, time.monotonic() - self._begun)
 
     async def _decide(self) -> None:
         """Pass the decisions of the swarm on until every host has ended."""
@@ -237,7 +231,7 @@ class _Broadcast:
             node.child = child = await spawn(connector.argv((node.host.agent_python, *STREAMED)))
             try:
                 async with patience(FIRST_ANSWER_S):
-                    await child.send(streamed(program(node_side.main, node.host.node_root)) + self._first_line)
+                    await child.send(streamed(program(node_side.main)) + self._first_line)
                     while not (line := await child.readline()).startswith(b"{"):
                         if not line:
                             raise await why_program_ended(child, connector)
@@ -268,14 +262,12 @@ class _Broadcast:
             node.had = sum(self._payload.size_of(piece) for piece in set(message.ready.have))
             self._swarm.join(name, message.ready.have)
         for piece in message.has:
-            node.rejected = 0
             self._swarm.has(name, piece, now)
         if message.failed is not None:
             piece, sender, why = message.failed
+            if not sender:  # SSH would have noticed other bytes.
+                raise HostFailedError(f"it rejects a piece from this machine as wrong: does the memory of {name} fail?")
             self._swarm.failed(name, piece, sender, why)
-            node.rejected += sender == ""
-            if node.rejected > MOST_REJECTED:
-                raise HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
         if message.error is not None:
             raise HostFailedError(visible_line(message.error)[:LONGEST_REASON])
         if message.done and node.ended is None:
@@ -345,9 +337,9 @@ class _Broadcast:
         whole = [end.seconds * size / (size - end.had) for end in ends if not end.error and end.had < size]
         return STUCK_S + SLOWEST * max(whole) if whole else math.inf
 
-    def _progress(self) -> BroadcastProgress:
+    def _progress(self) -> PushProgress:
         alive = [name for name, node in self._nodes.items() if node.ended is None or node.ended.error is None]
         pieces = sum(self._swarm.received(name) for name in alive) / max(1, len(alive))
         average = min(self._payload.size, int(pieces * self._payload.piece))
         whole = tuple(name for name in alive if self._nodes[name].ended is not None)
-        return BroadcastProgress(self._payload.size, average, whole, len(alive), time.monotonic() - self._begun)
+        return PushProgress(self._payload.size, average, whole, len(alive), time.monotonic() - self._begun)

@@ -1,6 +1,6 @@
-"""Files of a broadcast on one node: pieces are written into a private directory, and files renamed when they are whole.
+"""Files of a push on one node: pieces are written into a private directory, and files renamed when they are whole.
 
-All files of a broadcast follow each other in one row of bytes, which is divided into pieces of equal size. A file that
+All files of a push follow each other in one row of bytes, which is divided into pieces of equal size. A file that
 the destination has already, with the same size and hash, is read there and not written.
 """
 
@@ -59,7 +59,7 @@ def reason(error: OSError) -> str:
 
 
 class PieceStore:
-    """Pieces of one broadcast, on the disk of this node. Threads share it. Its methods raise OSError."""
+    """Pieces of one push, on the disk of this node. Threads share it. Its methods raise OSError."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._base: str = os.path.abspath(order["base"])
@@ -68,7 +68,6 @@ class PieceStore:
         self._links: list[tuple[str, str]] = [tuple(each) for each in order["links"]]
         self._piece: int = order["piece"]
         self._hashes: list[bytes] = [bytes.fromhex(each) for each in order["hashes"]]
-        self._is_flushed: bool = order["is_flushed"]
         self._staging = os.path.join(self._base, STAGING + order["id"])
         self._ends: list[int] = []
         for _, _, size, _ in self._files:
@@ -274,14 +273,14 @@ class PieceStore:
                     hashed.update(chunk)
                     self.hashed += len(chunk)
                 unflushed += self._piece
-                if self._is_flushed and unflushed >= FLUSHED:
+                if unflushed >= FLUSHED:
                     unflushed = 0
                     _flush(self._place(index), os.O_NOFOLLOW)
             if hashed.hexdigest() != digest:
                 raise StoreError(f"{path} has another content on the disk than was received: does the disk fail?")
 
     def finish(self) -> None:
-        """Flush files if the order says so, rename each to its place, remove the staging. Raises StoreError."""
+        """Flush files, rename each to its place, remove the staging. Raises StoreError."""
         self._check_targets()
         parents = {self._base}
         for path in self._directories:
@@ -294,8 +293,7 @@ class PieceStore:
                 descriptor = os.open(self._place(index), os.O_RDWR | os.O_NOFOLLOW)
                 try:
                     os.fchmod(descriptor, mode)
-                    if self._is_flushed:
-                        os.fsync(descriptor)
+                    os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
                 os.replace(self._place(index), target)
@@ -311,7 +309,7 @@ class PieceStore:
                 os.unlink(staged)
             os.symlink(leads_to, staged)
             os.replace(staged, target)
-        for directory in parents if self._is_flushed else ():
+        for directory in parents:
             _flush(directory, os.O_DIRECTORY)
         self.close()
 

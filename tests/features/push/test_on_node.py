@@ -1,4 +1,4 @@
-"""Pieces of a broadcast on one node: what is on the disk, and what strangers get."""
+"""Pieces of a push on one node: what is on the disk, and what strangers get."""
 
 import contextlib
 import os
@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.piped import piece_store, pieces
-from pylaunch.agent.piped.piece_store import ABANDONED_S, PieceStore, StoreError, WrongPieceError
-from pylaunch.agent.piped.pieces import CERTIFICATE, PieceNode, tls_context
-from pylaunch.broadcast.payload import PIECE, Payload, read_payload
-from pylaunch.broadcast.spread import new_identity
+from pylaunch.features.push.on_node import pieces
+from pylaunch.features.push.on_node import store as node_store
+from pylaunch.features.push.on_node.pieces import CERTIFICATE, PieceNode, tls_context
+from pylaunch.features.push.on_node.store import ABANDONED_S, PieceStore, StoreError, WrongPieceError
+from pylaunch.features.push.payload import PIECE, Payload, read_payload
+from pylaunch.features.push.spread import new_identity
 
 IDENTITY = new_identity()
 FOREIGN = new_identity() + IDENTITY[IDENTITY.index(CERTIFICATE) :]
-"""Another certificate, of somebody who accepts that of the broadcast."""
+"""Another certificate, of somebody who accepts that of the push."""
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_no_link_leads_out_of_the_destination(payload: Payload, tmp_path: Path) 
 def test_a_second_transfer_of_the_same_files_is_refused_until_the_first_ends(
     payload: Payload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(piece_store, "BUSY_S", 0.1)
+    monkeypatch.setattr(node_store, "BUSY_S", 0.1)
     first, second = opened(payload), PieceStore(order(payload))
     first.write(0, payload.read(0))
     with pytest.raises(StoreError, match="another transfer of the same files is under way"):
@@ -163,7 +164,7 @@ def asked(port: int, identity: str, piece: int) -> tuple[bytes, bytes]:
     return bytes(found), bytes(wire)
 
 
-def test_a_peer_gets_what_is_here_with_the_certificate_of_the_broadcast_alone(payload: Payload) -> None:
+def test_a_peer_gets_what_is_here_with_the_certificate_of_the_push_alone(payload: Payload) -> None:
     store = opened(payload)
     store.write(1, payload.read(1))
     port = PieceNode(order(payload), store).listen()

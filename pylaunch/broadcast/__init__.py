@@ -1,1 +1,0 @@
-"""Broadcast: files leave the controller about once, in pieces that the hosts pass on to each other."""
