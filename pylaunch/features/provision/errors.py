@@ -26,6 +26,7 @@ _HINTS: Mapping[str, str] = {
     f"{ENV_ROOT}: Permission denied": "name a directory of the user in the inventory,"
     " pylaunch_env_root=/home/USER/envs",
     "No space left on device": "free space on {hosts}, then: pylaunch provision --limit {hosts}",
+    "uv pip failed": "name an index or a directory of wheels that {hosts} can reach: pylaunch help air-gapped",
     "/var/lib/dpkg/lock": _WAIT,
     "/var/lib/apt/lists/lock": _WAIT,
     "Failed to lock apt": _WAIT,

@@ -147,13 +147,6 @@ class TreeReading(TypedDict):
     files: dict[str, str]
 
 
-class EnvironmentsQuestion(TypedDict):
-    """An environment that a host may have, and links that lead to others."""
-
-    path: str
-    links: list[str]
-
-
 class LibrariesReading(TypedDict):
     """Distributions beside an interpreter, and one digest of their records."""
 

@@ -25,7 +25,8 @@ def test_equal_messages_of_hosts_are_reported_once_in_the_tasks_own_words() -> N
 @pytest.mark.parametrize(
     ("message", "hint"),
     [("Task failed: Missing sudo password", "repeat the command with -K"),
-     ("/opt/pylaunch: Permission denied", "pylaunch_env_root=")],
+     ("/opt/pylaunch: Permission denied", "pylaunch_env_root="),
+     ("uv pip failed: error: Failed to fetch: `http://10.0.0.9/simple/six/`", "pylaunch help air-gapped")],
 )  # fmt: skip
 def test_a_refusal_is_answered_with_the_flag_or_key_to_use(message: str, hint: str) -> None:
     assert hint in (provision_error(CLUSTER, [failure("n1", message)]).hint or "")
