@@ -37,6 +37,7 @@ CLOSE_TIMEOUT_S = 2.0
 LISTEN_TIMEOUT_S = 20.0
 """From calling ssh to "listening". A slow login shell may take this long; it has its own finding."""
 
+SEND_TIMEOUT_S = 20.0
 ROW_TIMEOUT_S = 20.0
 """Longer than all timeouts of a node that connects, together."""
 
@@ -58,9 +59,13 @@ class _NodeSession:
     listening: Mapping[str, Any] = field(default_factory=dict)
     readings: dict[str, Any] = field(default_factory=dict)
 
-    async def send(self, message: Mapping[str, Any]) -> None:
+    async def send(self, message: Mapping[str, Any], script: bytes = b"") -> None:
+        """Send `message`, after the `script` that reads it."""
         try:
-            await self.child.send(json.dumps(message).encode() + b"\n")
+            async with patience(SEND_TIMEOUT_S):
+                await self.child.send(script + json.dumps(message).encode() + b"\n")
+        except TimeoutError:
+            raise _NoAnswerError(f"it has read nothing for {SEND_TIMEOUT_S:g} s") from None
         except ConnectionError:
             raise _NoAnswerError(await self._end_reason()) from None
 
@@ -164,9 +169,7 @@ def _questions(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
 
 
 async def _listen(node: _NodeSession, script: bytes, question: Mapping[str, Any]) -> None:
-    with contextlib.suppress(ConnectionError):  # The next call reports the reason.
-        await node.child.send(script)
-    await node.send(question)
+    await node.send(question, script)
     message, noise = await node.receive("listening", LISTEN_TIMEOUT_S)
     node.listening = message["listening"]
     _check_ports(node.listening["ports"])

@@ -21,9 +21,9 @@ from pylaunch.transport.process import (
     Completed,
     ProgramNotFoundError,
     TimedOutError,
-    allow_hosts,
     communicate,
     describe_exit,
+    hosts_at_once,
     last_line,
 )
 
@@ -114,8 +114,13 @@ def run_on_all(
 
 
 async def _of_all(cluster: Cluster, one: Callable[[Host], Coroutine[None, None, T]]) -> dict[str, T]:
-    allow_hosts(len(cluster.hosts))
-    tasks = [asyncio.ensure_future(one(host)) for host in cluster.hosts]
+    turns = asyncio.Semaphore(hosts_at_once(len(cluster.hosts)))
+
+    async def in_turn(host: Host) -> T:
+        async with turns:
+            return await one(host)
+
+    tasks = [asyncio.ensure_future(in_turn(host)) for host in cluster.hosts]
     try:
         return dict(zip(cluster.names, await asyncio.gather(*tasks), strict=True))
     finally:

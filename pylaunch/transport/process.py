@@ -34,21 +34,29 @@ reached with some 120 hosts.
 OF_PYLAUNCH = 64
 
 
-def allow_hosts(count: int) -> None:
-    """Raise the soft limit of open files as far as processes for `count` hosts at the same time need, each OF_HOST.
+def hosts_at_once(count: int) -> int:
+    """Raise the soft limit of open files for processes of `count` hosts, each OF_HOST, as far as the hard one permits.
 
-    Raises ClusterNotReadyError where the hard limit is lower.
+    Return how many of the hosts may have processes at the same time.
     """
     needed = OF_PYLAUNCH + OF_HOST * count
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    if hard != resource.RLIM_INFINITY and hard < needed:
+    if resource.RLIM_INFINITY in (soft, hard) or hard >= needed:
+        if soft != resource.RLIM_INFINITY and soft < needed:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        return count
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return max(1, (hard - OF_PYLAUNCH) // OF_HOST)
+
+
+def allow_hosts(count: int) -> None:
+    """Permit processes of `count` hosts at the same time. Raises ClusterNotReadyError for a lower hard limit."""
+    if hosts_at_once(count) < count:
+        needed, hard = OF_PYLAUNCH + OF_HOST * count, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         raise ClusterNotReadyError(
             f"{count} hosts need {needed} open files, and this process may open {hard}",
             hint=f"raise the hard limit of this user (nofile in /etc/security/limits.d), then: ulimit -n {needed}",
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 MAX_LINE = 1 << 22

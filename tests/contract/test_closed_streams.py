@@ -66,11 +66,16 @@ except ClusterNotReadyError as error:
 """
 
 
-@pytest.mark.parametrize("verb", ["probe", "start"])
 @pytest.mark.parametrize(
-    ("hard", "printed"), [(4096, "30 answers"), (100, "30 hosts need 364 open files, and this process may open 100")]
+    ("verb", "hard", "printed"),
+    [
+        ("probe", 4096, "30 answers"),
+        ("probe", 100, "30 answers"),
+        ("start", 4096, "30 answers"),
+        ("start", 100, "30 hosts need 364 open files, and this process may open 100"),
+    ],
 )
-def test_the_soft_limit_is_raised_as_far_as_the_hosts_need_and_the_hard_one_is_named(
+def test_a_low_limit_of_open_files_delays_questions_and_refuses_connections_that_stay(
     verb: str, hard: int, printed: str
 ) -> None:
     words = [sys.executable, "-c", _PROGRAM, verb, str(hard)]
