@@ -67,7 +67,8 @@ def test_a_rank_joins_the_file_system_of_the_holder_and_nothing_else(
     program = ["sh", "-c", "for n in /proc/self/ns/*; do echo ${n##*/}=$(readlink $n); done"]
     out = str(tmp_path / "out")
     pid, reading = spawn.spawn(spawn.Exec(program, dict(os.environ), "/", container.join), (out, out))
-    os.close(reading)
+    assert spawn.reached_gate(reading)
+    assert spawn.start_time(reading) is not None
     os.waitpid(pid, 0)
     inside = dict(line.split("=") for line in Path(out).read_text().splitlines())
     mine = {path.name: str(path.readlink()) for path in Path("/proc/self/ns").iterdir()}
