@@ -17,8 +17,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.judgement.ranker import WordWeights, weights
-from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.judgement import ABSTAINING

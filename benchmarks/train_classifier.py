@@ -25,6 +25,7 @@ from explain_accuracy import FILES, HELD_OUT, Judged, Rates, judged, recorded
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
+from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.judgement.ranker import (
     ALONE,
     NO_FAILURE,
@@ -33,7 +34,6 @@ from pylaunch.features.explain.judgement.ranker import (
     parse_weights,
     word_counts,
 )
-from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.scan import scan
 

@@ -22,8 +22,8 @@ from pylaunch.agent.logs.tail import NOTHING_SECRET
 from pylaunch.agent.run import shipped_code
 from pylaunch.agent.shared import record, scripts
 from pylaunch.base.layout import AgentError, RunDirectory
+from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.judgement.ranker import weights
-from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.text.sanitise import rank_output

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.judgement.ranker import weights
-from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.log_files import blocks_of, files_of, stream_blocks
 from pylaunch.model.outcome import Outcome, Status

@@ -9,10 +9,7 @@ from collections.abc import Sequence
 from pylaunch.base.dataclass import replace
 from pylaunch.verdict.logs.scan import LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.rank_ends import AGENT, ENDED
-
-_MET = ("gloo-fullmesh", "gloo-connect-refused")
-"""Roots that ranks print, too, when they meet addresses of an earlier attempt."""
+from pylaunch.verdict.logs.victims.rank_ends import ENDED
 
 _FAILURES = (Role.ROOT, Role.SYMPTOM, Role.WRAPPER)
 RESTART = "worker-restart"
@@ -56,46 +53,21 @@ def _ends_well(scan: LogScan) -> bool:
 def _last_attempt(scan: LogScan) -> LogScan:
     if _ends_well(scan):
         context = [match for match in scan.matches if match.signature.role is Role.CONTEXT]
-        return replace(scan, matches=context, exceptions=[], kept={})
+        return replace(scan, matches=context, exceptions=[], kept={}, tail=scan.tail[-1:])
     restarts = (match for match in scan.matches if match.signature.id == RESTART)
     # The line of one rank among several is about a call that this rank tries again.
     since = max((match.line for match in restarts if match.origin.rank == scan.origin.rank), default=0)
-    by_agent: dict[str, list[int]] = {}
-    for match in scan.matches:
-        if match.signature.id == AGENT:
-            by_agent.setdefault(match.groups["agent"], []).append(match.line)
-    since = max([since, *(lines[-2] for lines in by_agent.values() if lines[-2:-1] and lines[-2] != lines[-1])])
-    if not since:
-        return scan
     later = [match for match in scan.matches if match.line > since]
     units = [unit for unit in scan.exceptions if unit.line > since]
-    roots = {match.line for match in later if match.signature.role is Role.ROOT}
-    victims = [
-        match for match in later if match.signature.role in (Role.SYMPTOM, Role.WRAPPER) or match.signature.id in _MET
-    ]
-    forms = {match.signature.id: match.signature.pattern for match in victims}.values()
-    own = [unit for unit in units if not any(form.search(raised.text) for raised in unit.chain for form in forms)]
     goes_on = any(numbers[-1] > since for numbers in scan.progress.values())
     goes_on = goes_on or any(ENDED.search(line.text) for line in scan.tail if line.line > since)
-    if not (goes_on or units or roots or victims):
-        return scan  # The log ends before the last attempt does.
-    if victims and not own and roots <= {match.line for match in victims}:
-        return _before(scan, since)  # The ranks of the last attempt are victims: the cause is older.
+    victims = [match for match in later if match.signature.role in (Role.SYMPTOM, Role.WRAPPER)]
+    forms = {match.signature.pattern for match in victims}
+    own = [unit for unit in units if not any(form.search(raised.text) for raised in unit.chain for form in forms)]
+    roots = {match.line for match in later if match.signature.role is Role.ROOT} - {match.line for match in victims}
+    if not since or not (own or roots or (goes_on and not victims)):
+        return scan  # The log ends before the last attempt does, or its ranks are victims alone: the cause is older.
     kept = {topic: [line for line in lines if line.line > since] for topic, lines in scan.kept.items()}
     before = [match for match in scan.matches if match.line <= since and match.signature.role is Role.CONTEXT]
-    return replace(scan, matches=[*before, *later], exceptions=units, kept=kept)
-
-
-def _before(scan: LogScan, until: int) -> LogScan:
-    """Return a log as if it ended at a line."""
-    tail = [line for line in scan.tail if line.line <= until]
-    return replace(
-        scan,
-        lines=until,
-        matches=[match for match in scan.matches if match.line <= until],
-        exceptions=[unit for unit in scan.exceptions if unit.line <= until],
-        kept={topic: [line for line in lines if line.line <= until] for topic, lines in scan.kept.items()},
-        progress={origin: own for origin, lines in scan.progress.items() if (own := [x for x in lines if x <= until])},
-        tail=tail,
-        last={line.origin: line for line in tail},
-    )
+    tail = [line for line in scan.tail if line.line > since]
+    return replace(scan, matches=[*before, *later], exceptions=units, kept=kept, tail=tail)

@@ -55,7 +55,7 @@ def default(match: LogMatch, confidence: Confidence | None = None) -> Clue:
     """
     signature, text = match.signature, f"{match.text} {match.groups.get('rest', '')}"
     named = " ".join(match.groups.get(group, "") for group in RANKS)
-    ranks = tuple(sorted({int(each) for each in re.findall(r"\d{1,7}", named)}))
+    ranks = tuple(sorted({int(each) for each in re.findall(r"(?<!replica:)(?<!\d)\d{1,7}", named)}))
     if (case := next((each for each in signature.cases if each.has.search(text)), None)) is not None:
         also = tuple(each.id for each in case.also)
         return Clue(case.cause.id, with_subject(match, case.means), case.confidence, ranks, case.role, also=also)

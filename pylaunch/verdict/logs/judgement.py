@@ -22,12 +22,11 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.candidates import Candidate, Order, in_time, latest, merged, position
 from pylaunch.verdict.logs.clue import Clue, default
 from pylaunch.verdict.logs.facts import LogFacts, is_before
-from pylaunch.verdict.logs.readings import read
+from pylaunch.verdict.logs.readings import EXITS, read
 from pylaunch.verdict.logs.scan import EvidenceLine, LogMatch, LogScan, evidence_of
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import ExceptionUnit
-from pylaunch.verdict.logs.uncaught import exception_match, raised_by_program
-from pylaunch.verdict.logs.victims.launcher_exits import ANY_LEVEL, EXITS, STOPS, read_exit
+from pylaunch.verdict.logs.uncaught import exception_match
 from pylaunch.verdict.logs.victims.silent import read_silent, with_rank
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 from pylaunch.verdict.logs.victims.waiting import read_waiting
@@ -55,6 +54,9 @@ _BLAMELESS = (
     "placement", "slurm",
 )  # fmt: skip
 """Pages whose signatures name nobody: the rank that prints the line may be a victim, or one of many with this fault."""
+
+ANY_LEVEL = (*EXITS, "prompt-unanswered", "nccl-graph-file", "nccl-returns", "ofi-library-old")
+"""Signatures of lines that count whatever level is in them."""
 
 UNEXPLAINED = "unexplained"
 STOPPED = "stopped-from-outside"
@@ -161,8 +163,8 @@ class _Judge:
         """Signatures of texts that inform of a failure which no process survived."""
 
     def verdict(self) -> TextVerdict:
-        every = self._facts.matches
-        matches = [each for each in every if each.signature.id in ANY_LEVEL or not _INFORMS.search(each.text[:HEAD])]
+        matches = self._facts.matches
+        matches = [each for each in matches if each.signature.id in ANY_LEVEL or not _INFORMS.search(each.text[:HEAD])]
         self._standing = {each.signature.id for each in matches if not self._survives(each)}
         readings = [(match, self._read(match)) for match in matches]
         uncaught = [
@@ -178,8 +180,13 @@ class _Judge:
         reports = [each for each in reports if self._is_fatal(each) and not self._is_survived(each)]
         fatal = self._fatal(roots, reports)
         failed = dict.fromkeys((*(each for each in fatal if self._is_fatal(each)), *reports))
-        last = latest(failed)
-        fatal += [_moderate(each) for each in of(Role.WARNING, Order.KNOWN, readings) if self._explains(each, last)]
+        every, others = latest(failed), latest(each for each in failed if not _has_own_cause(each))
+        warnings = of(Role.WARNING, Order.KNOWN, readings)
+        fatal += [
+            _moderate(each)
+            for each in warnings
+            if self._explains(each, others if each.match.signature.explains is None else every)
+        ]
         for each in fatal:
             each.order = Order.KILLED if each.reading.cause in ("killed", "native-crash") else each.order
         ranked = sorted(in_time(merged(fatal)), key=lambda each: each.reading.cause == UNEXPLAINED)
@@ -208,9 +215,9 @@ class _Judge:
     def _read(self, match: LogMatch) -> Clue:
         if not self._standing.isdisjoint(match.signature.yields_to):
             return replace(default(match, Confidence.LOW), role=Role.SYMPTOM)
-        if match.signature.id in (*EXITS, STOPS):
-            return read_exit(match, self._facts)
         clue = read(match, self._facts)
+        if match.signature.id in EXITS:
+            return clue
         return self._without_excluded(match, with_rank(clue, self._facts.ends, match))
 
     def _without_excluded(self, match: LogMatch, clue: Clue) -> Clue:
@@ -230,11 +237,10 @@ class _Judge:
         """
         counted = [each for each in roots if self._counts(each)]
         by_signal = {each: None for each in counted if self._facts.ended_by_signal and not self._is_exception(each)}
-        if by_signal:
-            for each in counted:
-                if each not in by_signal:
-                    self._reject(each, "a signal ended the processes: they survived this exception")
-            counted = list(by_signal)
+        for each in counted if by_signal else ():
+            if each not in by_signal:
+                self._reject(each, "a signal ended the processes: they survived this exception")
+        counted = list(by_signal) or counted
         survived = {each for each in counted if each.match.signature.id not in NO_RETURN and self._is_survived(each)}
         fatal = [each for each in counted if each not in survived]
         if not fatal and reports:
@@ -293,14 +299,10 @@ class _Judge:
         if allowed is None and match.signature.page in _OF_A_START and started:
             self._reject(warning, "the run made progress: its start succeeded")
             return False
-        is_own = "signal" in match.groups and warning.reading.cause == STOPPED  # Exception of the launcher itself.
-        if is_own and not any(_is_own(each) for matches in latest.values() for each in matches):
-            return True
         later = any(
             is_before(position(match), position(each)) is not False
             for signature in (latest if allowed is None else allowed)
             for each in latest.get(signature, ())
-            if allowed is not None or not _is_own(each)
         )
         scan = self._facts.by_file[match.file]
         last = scan.tail[-LAST_LINES:] if allowed is None else []
@@ -324,7 +326,7 @@ class _Judge:
 
     def _of_one_behind(self, victims: Sequence[Candidate]) -> list[Candidate]:
         """Return the rank behind the victims, unless the numbers of collectives show it; [] for none."""
-        by_numbers = self._facts.timeouts.deviating or self._facts.timeouts.parties
+        by_numbers = self._facts.timeouts.deviating
         clue = read_silent(self._facts) if victims and not by_numbers else None
         if clue is None:
             return []
@@ -397,8 +399,8 @@ def _moderate(warning: Candidate) -> Candidate:
     return warning
 
 
-def _is_own(match: LogMatch) -> bool:
-    """Return True for the text of a failure that has a cause of its own, as an exception that the program raised."""
-    cause, unit = match.signature.cause, match.exception
-    is_raised = unit is not None and raised_by_program(unit.chain[-1])
-    return match.signature.role is Role.ROOT and cause is not None and (is_raised or cause.id not in ABSTAINING)
+def _has_own_cause(failure: Candidate) -> bool:
+    """Return True for a failure that no warning explains: a known root, or an exception that the program raised."""
+    unit = failure.match.exception
+    is_raised = unit is not None and unit.chain[-1].is_of_program
+    return failure.order < Order.VICTIM and (is_raised or failure.reading.cause not in ABSTAINING)

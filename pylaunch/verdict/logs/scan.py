@@ -8,7 +8,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable
 
-from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.verdict.logs.blocks import (
     BLOCK,
     PER_BLOCK,
@@ -31,7 +31,7 @@ from pylaunch.verdict.logs.line import (
     unquoted,
 )
 from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import HEADER, OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer, unit_in
+from pylaunch.verdict.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer, unit_in
 
 OVERLAP = 128 << 10
 """Bytes at the end of a block that are searched with the next one, so that a traceback is seen whole."""
@@ -81,12 +81,8 @@ _CLOCK = re.compile(r"\[?\d{2}:\d{2}:\d{2}\b")
 _JSON_TRACE = re.compile(rb'"Traceback \(most recent call last\):\\n(?:[^"\\\n]|\\.){0,16000}"')
 """Traceback in a string of a line in JSON."""
 
-_EXCEPTHOOK = re.compile(rb"(?:\[default\d{1,4}\]:)?\[rank\d{1,7}\]: ")
-"""Prefix of PyTorch on the lines of an uncaught exception."""
-
 _WORD = re.compile(rb"[A-Za-z_]{4,}")
 _TRACEBACK_WORDS = (b"Traceback", b"recent")
-_CUT_TRACE = re.compile(r'^.{0,40}?\bFile "[^"]{1,400}", line \d{1,7}, in ')  # The log begins inside a traceback.
 _RANKS = re.compile(
     rb"(?m)^(?:\x1b\[[0-9;]{0,10}m)?\[(?:rank|(default))?:? ?(?:\d{1,9},)?(\d{1,7})\](?:<std|:)"
     rb"|\b[Rr]ank[ :=]{1,2}(\d{1,7})\b"
@@ -106,9 +102,6 @@ class LineTopic:
 
     Gets a line without its prefixes. The number of different keys should be small.
     """
-
-    at_end: bool = False
-    """True for lines that matter at the end of a log alone (`ENDING`)."""
 
 
 @dataclass(frozen=True)
@@ -298,12 +291,9 @@ class _Scanner:
         """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""
         words = b"\n".join(set(_WORD.findall(held, 0, end)))
         hits, tracebacks = self._hits(held, end, words)
-        topics = self._topics(held, end, words, is_end=is_end)
+        topics = self._topics(held, end, words)
         tracer = _Tracer(self, self._found.file, held)
         before, position = self._found.lines, 0
-        if not self._found.size and end and _CUT_TRACE.search(line_at(held, 0)[0]):
-            hits.setdefault(0, [])
-            tracebacks.add(0)
         for start in sorted(hits.keys() | topics.keys()):
             before += held.count(b"\n", position, start)
             position = start
@@ -346,12 +336,10 @@ class _Scanner:
             at = held.find(TRACEBACK, at + 1, end)
         return hits, tracebacks
 
-    def _topics(self, held: bytes, end: int, words: bytes, *, is_end: bool) -> dict[int, list[LineTopic]]:
+    def _topics(self, held: bytes, end: int, words: bytes) -> dict[int, list[LineTopic]]:
         """Return the topics whose anchor is in a line, by the position of the line."""
         found: dict[int, list[LineTopic]] = {}
         for topic, anchors in self._search.topics:
-            if topic.at_end and not is_end:
-                continue
             lines: set[int] = set()
             for anchor, parts in anchors:
                 if all(part in words for part in parts):
@@ -441,9 +429,7 @@ class _Tracer:
             if self._scanner.may_trace(number, first.origin):
                 self._keep(unit_in(self._file, number, first, text))
         elif not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
-            is_uncaught = _EXCEPTHOOK.match(self._held, start) is not None
-            raw = "" if start < 2 or is_uncaught else line_at(self._held, line_start(self._held, start - 2))[0]
-            first = first if HEADER in first.text else replace(first, text=f"  {first.text.strip()}")
+            raw = "" if start < 2 else line_at(self._held, line_start(self._held, start - 2))[0]
             self._units.begin(number, first, self._scanner.parsed(raw))
         self._next, self._number = line_at(self._held, start)[1], number + 1
 

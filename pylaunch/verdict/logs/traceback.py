@@ -19,20 +19,12 @@ OTHERS = 200
 LONGEST_REACH = 2000
 """Lines of all processes after the first of a chain among which the others are."""
 
-_FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})(?:, in (?P<function>\S{1,200}))?')
+_FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?:\([\w.]{1,100}\))?(?::\s?(?P<message>.{0,2000}))?$")
 _DIGITS = re.compile(r"\d+")
-_NAME = re.compile(r"(?:\w{1,200}|<\w{1,40}>)$")
-_WRAPPED = "…"
-"""In place of the name of a function that is on the next line, for the terminal wrapped the frame."""
-
-_CUT_NAME = re.compile(r"(?:\w+\.)*[A-Z]\w*[a-z]E(?:rr?o?|x(?:c(?:e(?:p(?:t(?:io?)?)?)?)?)?)?$")
-"""Name of an exception that the end of a log cuts off."""
-
 LONGEST_PREFIX = 200
 MORE_LINES = 5
-LONGEST_MORE = 300
-"""Characters of a line that continues a message."""
+"""Lines of a process that a message of an exception may have before the next one of its chain."""
 
 _INNER = re.compile(r"^Original Traceback|last\): \(RANK \d{1,7}\)")
 """Traceback of a worker or another rank, in the message of the exception of PyTorch that reports it."""
@@ -58,17 +50,8 @@ class RaisedException:
     place: str
     """Innermost frame outside of libraries as PATH:LINE; else the innermost; "" without frames."""
 
-    call: str = ""
-    """Function of a library that the innermost frame outside of libraries called; "" without one."""
-
-    source: str = ""
-    """Line of the script at `place`, where the log shows it."""
-
-    more: str = ""
-    """Lines after a message that announces them, such as "because of the following error:"; else "".
-
-    For CUT: the innermost frame with its function and its line of the source.
-    """
+    is_of_program: bool = False
+    """True if the innermost frame is outside of libraries."""
 
     @property
     def text(self) -> str:
@@ -90,16 +73,15 @@ class ExceptionUnit:
     """Last line of the unit."""
 
     chain: tuple[RaisedException, ...]
-    announced: str = ""
-    """Line of a logger right before the unit; "" if it is no such line."""
-
     is_logged: bool = False
     """A logger printed its level before each line: whoever logs an exception may continue."""
+
+    is_warned: bool = False
+    """The line before it is a warning of its rank, or has words of a program that continues."""
 
 
 _OF_LOGGER = re.compile(r"\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b|\b[IWEF]\d{4} ")
 _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
-_WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _INSTEAD = r"using (?:\S{1,40} ){0,5}(?:defaults?|instead)|default(?:ing to| \w{1,20} (?:is|are) used)|fall\w{0,3} back"
 _REPLACES = re.compile(rf"(?i)\b(?:{_INSTEAD})\b")
 _CONTINUES = re.compile(
@@ -129,14 +111,6 @@ def continues(text: str) -> bool:
 def names_substitute(text: str) -> bool:
     """Return True for the words of a program that uses something else in place of what failed."""
     return _REPLACES.search(text) is not None
-
-
-def is_handled(unit: ExceptionUnit) -> bool:
-    """Return True for an exception that a logger printed as a warning, or with words of a program that continues."""
-    head = unit.announced[:300]
-    if continues(head):
-        return True
-    return unit.origin.rank is not None and _WARNING.search(head) is not None
 
 
 def unit_in(file: str, number: int, line: ParsedLine, text: str) -> ExceptionUnit | None:
@@ -195,19 +169,11 @@ class _Growing:
     def __init__(self, number: int, first: ParsedLine, before: ParsedLine) -> None:
         self._first, self._number, self._before = first, number, before
         self._chain: list[RaisedException] = []
-        self._frames: list[tuple[str, str, str]] = []
-        """Places, functions and lines of the source."""
-
-        self._shown = ""
-        """Innermost frame of the last exception, with its line of the source."""
-
+        self._frames: list[str] = []
         self._in_traceback, self._is_chained = HEADER not in first.text, False
         self._prefix = _prefix_of(first.text)
         self._is_prefixed: bool | None = None if self._prefix else False
-        self._begins_below = False
-        """True after an exception whose message begins with an empty line."""
-
-        self._last, self._until, self._seen, self._since = number, number, 0, 0
+        self._last, self._until, self._seen = number, number, 0
         self.takes(number, first.text)
 
     def is_over(self, number: int) -> bool:
@@ -238,7 +204,7 @@ class _Growing:
         own = self._unprefixed(text)
         if own is None:
             return True
-        self._seen, self._since = self._seen + 1, self._since + 1
+        self._seen += 1
         if self._seen > LONGEST_UNIT:
             return False
         text = own.rstrip()
@@ -247,63 +213,38 @@ class _Growing:
                 return False
             self._in_traceback, self._frames = True, []
         elif self._in_traceback and (not text or text[0] in " \t|+"):
-            self._adds_frame(text)
+            if found := _FRAME.match(f" {text}"):
+                self._frames.append(f"{found['path']}:{found['line']}")
             self._until = number
-        elif self._in_traceback and self._frames and self._frames[-1][1:] == (_WRAPPED, "") and _NAME.match(text):
-            self._frames[-1] = (self._frames[-1][0], text, "")
         elif self._in_traceback:
             if (found := _EXCEPTION.match(text)) is None:
                 return False
             raised = RaisedException(found["type"], found["message"] or "", number, *_innermost(self._frames))
             self._chain.append(raised)
-            self._begins_below = found["message"] == ""
-            self._shown = _shown(self._frames)
-            self._last, self._since, self._frames = number, 0, []
+            self._last, self._frames = number, []
             self._in_traceback = raised.type.endswith("RayTaskError")  # The frames of the task are after it.
             self._is_chained = False
         elif text.startswith(CHAINED):
             self._is_chained = True
         elif text and self._chain:
-            return self._continues(text)
-        return True
-
-    def _adds_frame(self, text: str) -> None:
-        """Add a frame, or the first line after it: that of the script."""
-        if found := _FRAME.match(f" {text}"):
-            function = found["function"] or _WRAPPED * text.endswith(", in")
-            self._frames.append((f"{found['path']}:{found['line']}", function, ""))
-        elif self._frames and not self._frames[-1][2]:
-            self._frames[-1] = (*self._frames[-1][:2], text.strip()[:LONGEST_MORE])
-
-    def _continues(self, text: str) -> bool:
-        """Add a line after an exception to its message, if that announces more; return False far from it."""
-        if self._since > MORE_LINES:
-            return False
-        if self._begins_below:
-            self._chain[-1] = replace(self._chain[-1], message=text.strip()[:LONGEST_MORE])
-            self._begins_below = False
-        elif announces_more(self._chain[-1].text):
-            self._chain[-1] = replace(self._chain[-1], more=f"{self._chain[-1].more} {text.strip()[:LONGEST_MORE]}")
+            return number - self._last <= MORE_LINES
         return True
 
     def unit(self, file: str, *, is_end: bool = False) -> ExceptionUnit | None:
         """Return the chain so far; None without an exception, unless the log ends inside a traceback."""
         if is_end and self._in_traceback and self._frames:
-            shown = _shown(self._frames)
-            self._chain.append(RaisedException(CUT, "", self._until, *_innermost(self._frames), more=shown))
+            self._chain.append(RaisedException(CUT, "", self._until, *_innermost(self._frames)))
             self._last = self._until
-        elif is_end and self._chain and not self._chain[-1].message and _CUT_NAME.match(self._chain[-1].type):
-            self._chain[-1] = replace(self._chain[-1], type=CUT, more=self._shown)
         if not self._chain:
             return None
-        origin, announced = self._first.origin, ""
-        is_once = origin.rank is None or continues(self._before.text[:300])  # A logger prints its prefix once.
-        if is_once and _LEVEL.search(self._before.text[:200]):
-            announced = self._before.text
-            origin = origin if origin.rank is not None else self._before.origin
-        is_logged = self._is_prefixed is True and _OF_LOGGER.search(self._first.text.partition(HEADER)[0]) is not None
-        chain = tuple(self._chain)
-        return ExceptionUnit(origin, self._first.time, file, self._number, self._last, chain, announced, is_logged)
+        origin, head = self._first.origin, self._first.text.partition(HEADER)[0]
+        before, is_warned = self._before.text[:300], False
+        if _LEVEL.search(before[:200]) and (origin.rank is None or continues(before)):
+            origin = self._before.origin if origin.rank is None else origin
+            is_warned = continues(before) or (origin.rank is not None and "WARN" in before)
+        is_logged = self._is_prefixed is True and _OF_LOGGER.search(head) is not None
+        return ExceptionUnit(origin, self._first.time, file, self._number, self._last, tuple(self._chain), is_logged,
+                             is_warned)  # fmt: skip
 
 
 def _prefix_of(text: str) -> re.Pattern[str] | None:
@@ -313,25 +254,8 @@ def _prefix_of(text: str) -> re.Pattern[str] | None:
     return re.compile(_DIGITS.sub(r"\\d+", re.escape(before[:LONGEST_PREFIX]))) if is_prefix else None
 
 
-def announces_more(text: str) -> bool:
-    """Return True for the message of an exception that continues in the lines after it."""
-    return text.rstrip().endswith(":") or "following error" in text or "what():" in text
-
-
-def is_of_library(place: str) -> bool:
-    """Return True if a place is in an installed package or in Python itself."""
-    return any(part in place.replace("\\", "/") for part in _LIBRARIES)
-
-
-def _shown(frames: Sequence[tuple[str, str, str]]) -> str:
-    """Return the innermost frame with its function and its line of the source."""
-    return "{} in {}: {}".format(*frames[-1]) if frames else ""
-
-
-def _innermost(frames: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
-    """Return the place outside of libraries (else the innermost), the function of a library called there, its line."""
-    own = [at for at, (place, _, _) in enumerate(frames) if not is_of_library(place)]
-    if not own:
-        return (frames[-1][0] if frames else ""), "", ""
-    calls = [function for _, function, _ in frames[own[-1] + 1 :] if function != "wrapper"]
-    return frames[own[-1]][0], calls[0] if calls else "", frames[own[-1]][2]
+def _innermost(frames: Sequence[str]) -> tuple[str, bool]:
+    """Return the innermost place outside of installed packages and Python, else the innermost; True if it is both."""
+    own = [each for each in frames if not any(part in each.replace("\\", "/") for part in _LIBRARIES)]
+    place = (own or frames or [""])[-1]
+    return place, bool(own) and place is frames[-1]

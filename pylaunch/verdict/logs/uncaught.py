@@ -10,7 +10,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import CUT, ExceptionUnit, RaisedException, is_of_library
+from pylaunch.verdict.logs.traceback import CUT, ExceptionUnit, RaisedException
 
 EXCEPTION = "exception"
 """Id of the signature of such an exception."""
@@ -33,12 +33,6 @@ _REPORTS = (
     "CalledProcessError", "ChildFailedError", "ProcessExitedException", "ProcessRaisedException", "SignalException",
     "SystemExit", "RayTaskError", "FailedJobError", "BrokenProcessPool", "SubprocessError",
 )  # fmt: skip
-_MISTAKES = (
-    "AttributeError", "IndentationError", "NameError", "RecursionError", "SyntaxError", "TypeError",
-    "UnboundLocalError", "ZeroDivisionError",
-)  # fmt: skip
-"""Exceptions that Python raises for a mistake in code."""
-
 _WORDS = re.compile(r"[A-Za-z]{3,} [A-Za-z]")
 _REPORT = re.compile(
     r"(?i:exited unexpectedly|non-zero (?:exit|status)|exit(?:ed)? (?:code|status|with)|returned non-zero"
@@ -91,7 +85,7 @@ def lost_another(text: str) -> bool:
 def _part(raised: RaisedException) -> tuple[Role, str, Confidence]:
     """Return the role of an exception, its class and the confidence in it."""
     name = raised.type.rpartition(".")[2]
-    text = raised.text + raised.more
+    text = raised.text
     is_exit = name == "SystemExit" and _WORDS.search(raised.message) is not None
     if name in _VICTIMS:
         return Role.SYMPTOM, "peer-lost", Confidence.MEDIUM
@@ -103,11 +97,4 @@ def _part(raised: RaisedException) -> tuple[Role, str, Confidence]:
         return Role.WRAPPER, "unexplained", Confidence.LOW
     if lost_another(text) and _OF_A_GROUP.search(name):
         return Role.SYMPTOM, "unexplained", Confidence.LOW
-    if name in _MISTAKES and raised_by_program(raised) and "raise " not in raised.source:
-        return Role.ROOT, "program-error", Confidence.MEDIUM
     return Role.ROOT, "unexplained", Confidence.LOW
-
-
-def raised_by_program(raised: RaisedException) -> bool:
-    """Return True for an exception whose innermost frame is none of a library."""
-    return bool(raised.place) and not is_of_library(raised.place) and not raised.call

@@ -1,6 +1,6 @@
 """The ends of the logs of a run are kept within a bound."""
 
-from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.work import _Tails
 from pylaunch.runs.events import LinesWritten
 from pylaunch.store.content import signatures

@@ -6,11 +6,17 @@ is bounded, and only the first LONGEST characters of a line are read.
 """
 
 import re
+from collections.abc import Iterator
 from enum import IntEnum
 from functools import lru_cache
 
 from pylaunch.features.explain.judgement import error_words as words
+from pylaunch.verdict.logs.scan import KeptLine, LineTopic, LogScan, LogSearch
+from pylaunch.verdict.logs.signature import SignatureCatalogue
 from pylaunch.verdict.logs.uncaught import lost_another, reports_an_end
+
+ERRORS = "errors"
+"""Name of the topic of lines that have the form of an error: `LogScan.kept[ERRORS]`."""
 
 LONGEST = 600
 _ALIKE = str.maketrans("234678", "111111")
@@ -62,9 +68,6 @@ _FAILED_MESSAGE = re.compile(
 )
 """Message of a failure in a line in JSON, whatever its level is."""
 
-_OF_ERRNO = re.compile(r"(?i:fail|unable|cannot|could not).{1,300}\[Errno (?!1[01]\d)\d{1,3}\] \w")
-"""Text of errno about a file that a program prints as a warning."""
-
 _RAISED = re.compile(
     r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8}|\"message\": \")?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}"
     r"(?:[A-Za-z_]\w{0,100}(?:Error|Exception|Exit|Expired|Timeout|Failure|Failed|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound"
@@ -72,10 +75,6 @@ _RAISED = re.compile(
     r"|(?:Assertion|Attribute|Import|Index|Key|Memory|Name|Runtime|Type|Value|(?:File|Module) ?Not ?Found) Error)"
     r"(?:\[[\w., ]{1,80}\]|\([\w., ]{1,80}\))?(?:: |:$|$)"
 )
-_RAISED_AFTER = re.compile(
-    r"(?:\] |\| |- |: |\) )(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:\(\w{1,80}\))?: \S"
-)
-"""Exception in a line of a logger, whose level says that it is an error."""
 
 
 def error_weight(text: str) -> ErrorWeight | None:
@@ -87,6 +86,19 @@ def shape_of(text: str) -> str | None:
     """Return the beginning of a line without its numbers; None if it does not have the form of an error."""
     weight = error_weight(text)
     return None if weight is None else f"{weight} {_NUMBERS.sub('#', text[:120])[:80]}"
+
+
+def search_of(catalogue: SignatureCatalogue) -> LogSearch:
+    """Return the search for the signatures of `catalogue`, and for lines with the form of an error."""
+    return LogSearch.of(catalogue, [LineTopic(ERRORS, words.ANCHORS, shape_of)])
+
+
+def error_lines(scan: LogScan) -> Iterator[KeptLine]:
+    """Yield the lines with the form of an error in a log that was searched with `search_of`, in their order."""
+    kept = {line.line: line for line in scan.kept.get(ERRORS, ())}
+    kept |= {line.line: line for line in scan.tail if line.line not in kept and error_weight(line.text) is not None}
+    for number in sorted(kept):
+        yield kept[number]
 
 
 @lru_cache(maxsize=2048)
@@ -105,7 +117,7 @@ def _weight(text: str) -> ErrorWeight | None:
         or words.RELAYED.search(text)
         or _FAILED_MESSAGE.search(text)
     ):
-        return ErrorWeight.FAILURE if _OF_ERRNO.search(text) else None
+        return None
     own = _own(plain, level)
     if own is None or reports_an_end(plain):
         return None if own is None else ErrorWeight.REPORT
@@ -113,9 +125,8 @@ def _weight(text: str) -> ErrorWeight | None:
 
 
 def is_exception(text: str) -> bool:
-    """Return True for a line that is an exception, also as the message of an error of a logger."""
-    text = text.strip()[:LONGEST]
-    return _RAISED.match(text) is not None or (_level(text) == "error" and _RAISED_AFTER.search(text) is not None)
+    """Return True for a line that is an exception."""
+    return _RAISED.match(text.strip()[:LONGEST]) is not None
 
 
 _ERRORS = (words.NAMED_ERROR, words.OF_ERRNO, words.SHELL)

@@ -51,29 +51,7 @@ ANCHORS = tuple(
         "roblem", "fault", "crash", "lost", "achine check", "achine Check",
     )
 )  # fmt: skip
-"""Literals: each line with the form of an error contains one of these or of WEAK_ANCHORS."""
-
-WEAK_ANCHORS = tuple(
-    word.encode()
-    for word in (
-        "mbiguous", "interpreter", "EACC", "EPERM", "ENO", "EADDR", "ETIME", "EHOST", "ENET", "EINVAL", "EIO",
-        "EROFS", "EMFILE", "ENFILE", "ESTALE", "EDQUOT", "EBUSY", "EEXIST", "EAGAIN", "crit", "an not", "an't",
-        "ot recogni", "efuse", "reachable", "imeout", "IMEOUT", "time-out", "ead-only", "exit", "Exit", "SIG", "xceed",
-        "ot enough", "nsufficient", "orrupt", "rash", "losed", "oom", "ut of ", "uota", "tale file", "in use",
-        "exists", "ancelled", "dead", "unavailable", "nrecogni", "upported", "must be", "required", "requires",
-        "iolation", "giving up", "gave up", "bailing", "roken", "stall", "Stall", "deadlock", "ejected",
-        "not exist", "n't exist", "syntax", "option", "operand", "argument", "busy", "is a directory",
-        "Is a directory", "name in", "service not known", "is down", "Down", "down", "egistered", "cleaning",
-        "Call Trace", "Abort", "freed", "free()", "malloc()", "smashing", "stopped", "needed", "abandon",
-        "\x1b[31m", "E   ", "level=", "signal", "Hangup", "trap", "stuck", "victed", "uplicate", "neither",
-        "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
-        "ot authori", "ot compiled", "= backtrace", "ot loaded", "NOT loaded",
-        "emounting", "achine check", "rc=", "rc:", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
-        "ot equal", "ot know", "ot compatible", "ncompatible", "ould NOT", "a valid identifier", "substitution",
-        "nknown ", "no attribute", "equired value",
-    )
-)  # fmt: skip
-"""Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
+"""Literals that a line with the form of an error has, unless it is among the last ones of its log, which are kept."""
 
 OF_ERRNO = re.compile(
     rf"(?:^|[:(\]\"'`] ?|failed with |errno ?[=:]? ?\d{{1,3}},? )(?:{'|'.join(ERRNO)})\b|\[?[Ee]rrno[ =:]{{1,2}}\d"

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.course import ENDS, ENDS_WELL
-from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_weight, is_exception
-from pylaunch.features.explain.judgement.topics import ERRORS, LAST_ERRORS
+from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_lines, error_weight, is_exception
 from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.scan import EvidenceLine, KeptLine, LogScan, evidence_of
@@ -115,8 +114,7 @@ class _Lines:
         self._facts, self._scan, self._known = facts, scan, known
         reports = (Role.SYMPTOM, Role.WRAPPER)
         self._reports = sorted(line for (file, line), role in known.items() if file == scan.file and role in reports)
-        kept = {line.line: line for topic in (ERRORS, LAST_ERRORS) for line in scan.kept.get(topic, ())}
-        every = [kept[number] for number in sorted(kept) if not self._is_code(kept[number])]
+        every = [line for line in error_lines(scan) if not self._is_code(line)]
         forms = [(weight, line) for line in every if (weight := error_weight(line.text)) is not None]
         plain = [line for line in scan.tail if error_weight(line.text) is None and not self._is_code(line)]
         self._last_plain = plain[-1].line if plain and plain[-1] is scan.tail[-1] else 0

@@ -15,8 +15,7 @@ from importlib import resources
 from math import exp, log, sqrt
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.explain.judgement.error_form import error_weight
-from pylaunch.features.explain.judgement.topics import ERRORS, LAST_ERRORS
+from pylaunch.features.explain.judgement.error_form import error_lines, error_weight
 from pylaunch.verdict.logs.scan import EvidenceLine, KeptLine, LogScan, evidence_of
 
 NO_FAILURE = "none"
@@ -183,7 +182,6 @@ def _lines(scans: Iterable[LogScan]) -> Iterator[KeptLine]:
     """Yield the lines with errors of all logs, then their last lines from the end."""
     scans = list(scans)
     for each in scans:
-        for topic in (ERRORS, LAST_ERRORS):
-            yield from each.kept.get(topic, ())
+        yield from error_lines(each)
     for each in scans:
         yield from reversed(each.tail)

@@ -172,10 +172,7 @@ def _is_named(cause: LogCause) -> bool:
 
 
 def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts: TextVerdict) -> FirstError | None:
-    """Return the first error, unless a cause is known, or a symptom that precedes it; wrappers only report one.
-
-    An exception is none that a process survived until a signal ended it.
-    """
+    """Return the first error, unless a cause is known, or a symptom that precedes it; wrappers only report one."""
     found = first_error(lines)
     if found is None or not causes:
         return found
@@ -187,7 +184,7 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
     if causes[0].signature != EXCEPTION and found.evidence in causes[0].evidence:
         return None  # A signature knows the line, and that it has several causes.
     if facts.ended_by_signal and facts.is_in_exception(lines.first.file, lines.first.line):
-        return None
+        return None  # The process survived it until a signal ended it.
     at = (lines.first.time, lines.first.file, lines.first.line)
     return None if any(is_before((each.time, each.file, each.line), at) for each in texts.symptoms) else found
 

@@ -11,7 +11,7 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import continues, is_handled, lines_inside
+from pylaunch.verdict.logs.traceback import continues, lines_inside
 
 FIRST_END = ("first-end", "first-end-of-step", "rank-exit")
 """Signatures of a launcher's report about the rank that ended first."""
@@ -19,13 +19,16 @@ FIRST_END = ("first-end", "first-end-of-step", "rank-exit")
 AGENT = "agent-failed"
 """Signature of the torchrun of a node about the rank of its own that ended first."""
 
+STOPS = "launcher-stops"
+"""Signature of a launcher that ends the other ranks."""
+
 WORLD = "world-size"
 """Signature of the number of ranks: logs of a part of them show no rank that stands out."""
 
 _TERMINATED = re.compile(r"rank {1,8}: (\d{1,7}) \(local_rank: \d{1,7}\) exitcode {1,4}: -15 ")
 LONGEST_LINE = 160
-_ERRORS = ("errors", "last errors")
-"""Topics of the search that keep lines with the form of an error."""
+_ERRORS = "errors"
+"""Topic of the search that keeps lines with the form of an error."""
 
 AFTER = 2
 """Lines that the process of an uncaught exception may still print."""
@@ -113,12 +116,12 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
         rank
         for unit in units
         if (rank := number(unit.origin)) is not None
-        and (rank not in last or last[rank].line <= unit.last + (0 if is_handled(unit) else AFTER))
+        and (rank not in last or last[rank].line <= unit.last + (0 if unit.is_warned else AFTER))
     }
     silent = tuple(sorted(present - victims - erring))
-    over = {scan.file: lines_inside(unit for unit in scan.exceptions if is_handled(unit)) for scan in scans}
+    over = {scan.file: lines_inside(unit for unit in scan.exceptions if unit.is_warned) for scan in scans}
     errors: dict[int, KeptLine] = {}
-    for line in (line for scan in scans for topic in _ERRORS for line in scan.kept.get(topic, ())):
+    for line in (line for scan in scans for line in scan.kept.get(_ERRORS, ())):
         if (rank := number(line.origin)) is not None and not continues(line.text) and not over[line.file](line.line):
             errors[rank] = line
     ended = _TERMINATED.findall(" ".join(line.text for scan in scans for line in scan.tail))

@@ -1,4 +1,4 @@
-"""Rank behind victims: the one without an error, that never came, or that waits at another line. Pure.
+"""Rank behind victims: the one without an error, or that never came. Pure.
 
 Nobody is named where two ranks may be the one. The text shows the last line of the rank that is named.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
 from signal import SIGABRT
 
 from pylaunch.base.dataclass import replace
@@ -18,11 +17,9 @@ from pylaunch.verdict.logs.clue import Clue
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.launcher_exits import STOPS
-from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, ENDED, LONGEST_LINE, SIGNALS, RankEnds
+from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, ENDED, LONGEST_LINE, SIGNALS, STOPS, RankEnds
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 
-MOST_PLACES = 3
 _KEY = re.compile(r"(?://(?:cpu|gloo)//\d{1,9}/|rank[_:]?)(\d{1,7})\b|//cuda//\d{1,9}()\b")
 _OF_A_GROUP = re.compile(r"/default_pg/\d{1,9}//(?P<group>\d{1,9})//(?:cpu|gloo|cuda)//\d{1,9}/(?P<member>\d{1,7})\b")
 """Key of a group of some ranks. Its last number counts the members of the group."""
@@ -51,7 +48,7 @@ def read_silent(facts: LogFacts) -> Clue | None:
     if sizes := facts.of("gloo-size-mismatch"):
         text = "ranks call a collective with different sizes, or different collectives"
         return Clue("collective-mismatch", f"{text}: {visible_line(sizes[0].text)[:LONGEST_LINE]}", Confidence.MEDIUM)
-    return of_report(ends) or _of_key(facts, ends) or _of_one(facts, ends) or _of_places(facts, ends)
+    return of_report(ends) or _of_key(facts, ends) or _of_one(facts, ends)
 
 
 def with_rank(clue: Clue, ends: RankEnds, match: LogMatch) -> Clue:
@@ -67,9 +64,10 @@ def with_rank(clue: Clue, ends: RankEnds, match: LogMatch) -> Clue:
         text = f"{clue.text}; rank {ends.silent[0]} is not among those that failed{ends.shown_last(ends.silent[0])}"
         return replace(clue, text=text, ranks=ends.silent)
     reported = of_report(ends)
-    if reported is None or reported.cause != clue.cause:
-        return clue
-    return reported
+    if reported is not None and reported.cause == clue.cause:
+        return reported
+    is_abort = clue.cause == "native-crash" and ends.first is not None and ends.first.code == -SIGABRT
+    return replace(clue, ranks=(ends.first.rank,)) if is_abort and ends.first is not None else clue
 
 
 def of_report(ends: RankEnds) -> Clue | None:
@@ -165,19 +163,3 @@ def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
     no_error = "stopped after an error" if rank in ends.errors or _FAILS.search(line.text) else "printed no error"
     text = f"rank {rank} {no_error}, while {others} {lost}{shown}"
     return Clue("rank-absent" if have_waited else "rank-silent-end", text, Confidence.MEDIUM, (rank,))
-
-
-def _of_places(facts: LogFacts, ends: RankEnds) -> Clue | None:
-    """Return the ranks that waited at another line of the script than the others."""
-    if ends.silent or "gloo-timeout" not in facts.ids:
-        return None
-    places: Mapping[str, set[int]] = facts.waiting_places
-    if len(places) < 2 or len({rank for ranks in places.values() for rank in ranks}) < 3:
-        return None
-    order = sorted(places.items(), key=lambda each: (len(each[1]), each[0]))
-    few, most = order[0], order[-1]
-    shown = "; ".join(f"{named_ranks(tuple(sorted(ranks)))} at {place}" for place, ranks in order[::-1][:MOST_PLACES])
-    is_sure = len(order) == 2 and len(few[1]) < len(most[1])
-    ranks = tuple(sorted(few[1])) if is_sure else ()
-    return Clue("collective-mismatch", f"ranks waited in different collectives: {shown}", Confidence.MEDIUM, ranks,
-                because="they wait at different lines of the script")  # fmt: skip

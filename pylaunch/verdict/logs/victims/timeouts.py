@@ -100,23 +100,14 @@ class CollectiveTimeouts:
     """Ranks that printed no time-out and no other failure, although their output is in the logs."""
 
     deviating: DeviatingRanks | None
-    parties: tuple[tuple[WaitedCollective, tuple[int, ...]], ...]
-    """Ranks of one group that wait in different collectives, by collective; () if they wait in the same one."""
-
     numbers: frozenset[int]
     """Numbers of the collectives in which ranks waited, of all groups."""
-
-    ran_ahead: bool
-    """True if a rank had called more collectives than the one in which it waited."""
-
-    shows_enqueued: bool
-    """True if a line shows the last collective that a waiting rank had called."""
 
     @property
     def all_wait_together(self) -> bool:
         """True if all ranks from 0 on report, and wait in the same collective."""
         is_whole = len(self.reporters) > 1 and self.reporters == frozenset(range(max(self.reporters) + 1))
-        return is_whole and len(self.numbers) == 1 and not self.parties
+        return is_whole and len(self.numbers) == 1
 
 
 def collective_timeouts(matches: Iterable[LogMatch], scans: Sequence[LogScan]) -> CollectiveTimeouts:
@@ -125,22 +116,13 @@ def collective_timeouts(matches: Iterable[LogMatch], scans: Sequence[LogScan]) -
     lines = [match for match in every if match.signature.id in TIMEOUTS and match.origin.rank is not None]
     reporters = frozenset(match.origin.rank for match in lines if match.origin.rank is not None)
     groups = _groups(lines)
-    ahead = any(
-        rank in each.waits and number > each.waits[rank].number
-        for each in groups.values()
-        for rank, number in each.enqueued.items()
-    )
-    shown = any(rank in each.waits for each in groups.values() for rank in each.enqueued)
     numbers = frozenset(wait.number for each in groups.values() for wait in each.waits.values())
     may_be_silent = set(groups) <= set(_DEFAULT_GROUPS)
     return CollectiveTimeouts(
         reporters,
         _silent(every, scans, reporters) if may_be_silent else (),
         _deviating(groups),
-        _parties(groups),
         numbers,
-        ahead,
-        shown,
     )
 
 
@@ -245,21 +227,6 @@ def _may_be_one_group(waits: Iterable[WaitedCollective]) -> bool:
 def _most_common(waits: Iterable[WaitedCollective]) -> WaitedCollective:
     every = [wait for wait in waits if wait.operation] or list(waits)
     return min(Counter(every).items(), key=lambda each: (-each[1], str(each[0]), each[0].elements))[0]
-
-
-def _parties(groups: Mapping[str, _GroupProgress]) -> tuple[tuple[WaitedCollective, tuple[int, ...]], ...]:
-    """Return the ranks by collective, where exactly one group has ranks that wait in different ones."""
-    found = []
-    for name, progress in groups.items():
-        by_call: dict[WaitedCollective, list[int]] = defaultdict(list)
-        for rank, wait in progress.waits.items():
-            by_call[wait].append(rank)
-        calls = list(by_call)
-        may_compare = name != UNNAMED or _may_be_one_group(calls)
-        if may_compare and any(one.differs_from(other) for one in calls for other in calls[:1]):
-            order = sorted(by_call.items(), key=lambda each: (each[0].number, str(each[0]), each[0].elements))
-            found.append(tuple((wait, tuple(sorted(ranks))) for wait, ranks in order))
-    return found[0] if len(found) == 1 else ()
 
 
 def _silent(matches: Iterable[LogMatch], scans: Sequence[LogScan], reporters: frozenset[int]) -> tuple[int, ...]:

@@ -11,8 +11,6 @@ from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.victims.timeouts import EARLY_SEQUENCE, CollectiveTimeouts, DeviatingRanks
 
 _WORK = ("data-preparation", "evaluation")
-MOST_PARTIES = 4
-"""Collectives that a text lists when ranks wait in different ones."""
 
 
 def read_waiting(facts: LogFacts) -> Clue:
@@ -29,14 +27,10 @@ def read_waiting(facts: LogFacts) -> Clue:
         text = f"{waited} waited for {'rank 0' if absent in ((), (0,)) else who}, which worked alone for too long{note}"
         confidence = Confidence.MEDIUM if absent or _is_cut_off(facts) else Confidence.LOW
         return Clue("rank0-long-work", text, confidence, absent, because=_work(facts))
-    if timeouts.parties and not absent:
-        text = f"the ranks waited in different collectives: {_parties(timeouts)}"
-        because = "there is no majority, or a third rank may hold them up"
-        return Clue("collective-mismatch", text, Confidence.LOW, because=because)
     if timeouts.all_wait_together:
         text = f"{waited} waited in the same collective {_number(timeouts)}: the logs show no rank that is missing"
         return Clue("rank-absent", text, Confidence.LOW)
-    if _in_the_loop(timeouts):
+    if len(timeouts.numbers) == 1 and min(timeouts.numbers) > EARLY_SEQUENCE:
         text = f"{who} left the loop or took another path while {waited} waited in collective {_number(timeouts)}{note}"
         return Clue("uneven-data", text, Confidence.LOW, absent, because="the collective is one of the training loop")
     text = f"{who} did not join the collective in which {waited} waited{note}"
@@ -81,24 +75,9 @@ def _is_cut_off(facts: LogFacts) -> bool:
     return any("ProcessGroupNCCL" in each.text for name in _WORK for each in facts.of(name))
 
 
-def _in_the_loop(timeouts: CollectiveTimeouts) -> bool:
-    """Return True if all ranks wait in the same collective, which is a late one, and none ran ahead of the GPU.
-
-    A line that does not show how far its rank was says nothing where it is the only one.
-    """
-    is_late = len(timeouts.numbers) == 1 and min(timeouts.numbers) > EARLY_SEQUENCE
-    return is_late and not timeouts.ran_ahead and (timeouts.shows_enqueued or len(timeouts.reporters) > 1)
-
-
 def _work(facts: LogFacts) -> str:
     found = facts.of("data-preparation") or facts.of("evaluation")
     return f"the logs show {found[0].text[:60].strip()!r}" if found else ""
-
-
-def _parties(timeouts: CollectiveTimeouts) -> str:
-    listed = [f"{named_ranks(ranks)} in {wait}" for wait, ranks in timeouts.parties[:MOST_PARTIES]]
-    more = len(timeouts.parties) - len(listed)
-    return ", ".join(listed) + (f" and {more} more" if more else "")
 
 
 def _number(timeouts: CollectiveTimeouts) -> str:

@@ -1,9 +1,8 @@
 """The first error is found by its form alone, in logs of programs that no signature knows."""
 
 from pylaunch.base.dataclass import replace
-from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_weight
+from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_weight, search_of
 from pylaunch.features.explain.judgement.ranker import weights
-from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.store.content import signature_sources, signatures
 from pylaunch.verdict.logs.line import LinePrefixes, Origin

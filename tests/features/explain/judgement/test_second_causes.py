@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.features.explain.judgement.verdicts import named_in, verdict_on
+from tests.features.explain.judgement.verdicts import named_in
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 12, in <module>\n    main()\n'
 
@@ -35,14 +35,6 @@ NO_ANSWER = "[c10d] The client socket has timed out after 300000ms while trying 
 )
 def test_a_text_with_a_second_cause(log: str, causes: str) -> None:
     assert named_in(log) == causes
-
-
-def test_a_mistake_in_code_is_the_program_s_own_where_its_frame_raised_it() -> None:
-    assert named_in(f"{TRACEBACK}TypeError: int() argument must be a string, not 'NoneType'\n") == "program-error"
-    of_library = f'{TRACEBACK}  File "/env/lib/python3.11/site-packages/orbit/plan.py", line 7, in read\n    int(x)\n'
-    verdict = verdict_on(f"{of_library}TypeError: int() argument must be a string, not 'NoneType'\n")
-    assert verdict.first is not None
-    assert verdict.first.cause.id == "unexplained"
 
 
 IMPORT = "ImportError: cannot import name 'MAJOR' from 'builder' (/tmp/builder.py)\n"

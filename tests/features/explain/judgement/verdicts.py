@@ -1,7 +1,7 @@
 """Verdicts of `explain` on texts of logs."""
 
+from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.judgement.ranker import weights
-from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.judgement import LogCause

@@ -57,7 +57,6 @@ def test_an_end_that_another_end_or_a_stop_precedes_names_no_signal(log: str) ->
     ("log", "cause"),
     [
         ("loading\nrun.sh: line 8: 10580 Killed      python train.py\ncleaning up\nrc=137\n", "killed"),
-        ("step 1 loss 3\nstep 2 loss 2\njob 7 ended, exit status 124\n", "scheduler-stop"),
         ("loading\nTimeout (0:00:09)!\nThread 0x7f (most recent call first):\njob ended rc=124\n", None),
         ("loading\nexit code 143\n", "stopped-from-outside"),
         ("loading\ndataloader worker 3 exited with -9\n", None),

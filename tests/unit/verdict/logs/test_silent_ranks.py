@@ -66,13 +66,6 @@ def test_of_two_ranks_without_an_error_none_is_named() -> None:
     assert judged({**logs, "1.log": [STEP], "2.log": [STEP]}).ranks == ()
 
 
-def test_ranks_that_wait_at_another_line_than_the_others_called_another_collective() -> None:
-    lines = {rank: raised(rank, 14, "all_reduce", LATE) for rank in range(3)}
-    found = judged({"all.log": [*itertools.chain(*lines.values()), *raised(3, 20, "barrier", LATE)]})
-    assert (found.cause.id, found.ranks) == ("collective-mismatch", (3,))
-    assert "ranks 0-2 at all_reduce (/srv/train.py:14); rank 3 at barrier (/srv/train.py:20)" in found.text
-
-
 @pytest.mark.parametrize("error", [LATE, LOST])
 def test_ranks_at_one_line_or_without_a_timeout_disagree_about_nothing(error: str) -> None:
     at = {rank: 14 if error == LATE else 14 + rank for rank in range(4)}

@@ -8,7 +8,7 @@ from pylaunch.verdict.logs.judgement import LONGEST_TEXT
 from tests.unit.verdict.logs.judged import cause_in, scanned
 
 CATALOGUE = signatures()
-WITHOUT = {"ckpt-reader", "extension-loading", "nccl-nvls"}
+WITHOUT = {"ckpt-reader", "extension-loading", "nccl-nvls", "py-eaddrinuse"}
 """Signatures whose example is one of several forms, without a subject."""
 
 

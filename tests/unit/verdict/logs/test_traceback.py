@@ -3,7 +3,6 @@
 from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import judge_texts
-from pylaunch.verdict.logs.traceback import CUT
 from tests.unit.verdict.logs.judged import scanned
 
 LOGGED = """ERROR 10-13 09:06:{s} [exec.py:597] Traceback (most recent call last):
@@ -26,10 +25,3 @@ def test_a_traceback_with_the_time_of_a_logger_before_each_line_is_read_whole() 
 def test_a_logged_exception_counts_if_the_log_ends_with_it_or_with_words_of_a_failure() -> None:
     assert causes(f"start\n{LOGGED.format(s=25)}rc=1\n") == ["unexplained"]
     assert causes(f"start\n{LOGGED.format(s=25)}saved\nall written\nbye\nleft\n") == []
-
-
-def test_a_log_that_ends_within_the_name_of_an_exception_shows_its_frame() -> None:
-    log = 'Traceback (most recent call last):\n  File "/srv/a.py", line 7, in ask\n    raise _env_error(name)\nValueE'
-    (unit,) = scanned(log).exceptions
-    assert (unit.chain[-1].type, unit.chain[-1].more) == (CUT, "/srv/a.py:7 in ask: raise _env_error(name)")
-    assert causes(log) == ["unexplained"]
