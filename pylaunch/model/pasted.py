@@ -93,7 +93,7 @@ ACCELERATE_SETTINGS = (
     " accelerate itself prints them"
 )
 _PRINTED = "--num_machines 1 --num_processes 1 --no_python env | grep -E '^(ACCELERATE|FSDP|MEGATRON|PARALLELISM)_'"
-_GIVEN = "-- $(cat accelerate.env)"
+_GIVEN = "$(sed 's/^/--env=/' accelerate.env)"
 ELSEWHERE = {
     "--hostfile": "hosts are those of the inventory, and pylaunch init --from-hostfile FILE writes one",
     "--include": "--limit selects hosts, and devices=0,1 in the inventory the devices of each",
@@ -275,7 +275,8 @@ def _unknown(
         return UsageError(message, evidence=evidence, hint=_line(options, env, program))
     words = quoted(tuple(word for each in flags.values() for word in each))
     first = f"{name} {words} {_PRINTED} >accelerate.env"
-    hint = f"{first} && {_line(options, env, program).replace(' -- ', f' {_GIVEN} ', 1)}"
+    start = _line(options, env, program).replace("start", f"start {_GIVEN}", 1)
+    hint = f"{first} && {start}"
     return UsageError(message, evidence=[*evidence, ACCELERATE_SETTINGS], hint=hint)
 
 

@@ -6,7 +6,7 @@ from pylaunch.model.pasted import Pasted, taken_apart
 
 PRINTED = (
     "--num_machines 1 --num_processes 1 --no_python env | grep -E '^(ACCELERATE|FSDP|MEGATRON|PARALLELISM)_'"
-    " >accelerate.env && pylaunch start --framework accelerate"
+    " >accelerate.env && pylaunch start $(sed 's/^/--env=/' accelerate.env) --framework accelerate"
 )
 """accelerate prints the variables of its settings for a file."""
 
@@ -82,9 +82,9 @@ def test_a_command_line_in_our_terms(line: str, expected: Pasted | None) -> None
         ("accelerate launch --mixed_precision bf16 --config_file c.yaml --use_fsdp --num_processes 2 -m pkg.t --lr 3",
          "accelerate launch --config_file, --use_fsdp: pylaunch starts the ranks itself",
          (f"accelerate launch --config_file c.yaml --use_fsdp {PRINTED} --nproc-per-node 2 "
-          "--env ACCELERATE_MIXED_PRECISION=bf16 -- $(cat accelerate.env) -m pkg.t --lr 3")),
+          "--env ACCELERATE_MIXED_PRECISION=bf16 -- -m pkg.t --lr 3")),
         ("accelerate launch --config_file c.yaml t.py", "accelerate launch --config_file: pylaunch starts the ranks",
-         f"accelerate launch --config_file c.yaml {PRINTED} -- $(cat accelerate.env) t.py"),
+         f"accelerate launch --config_file c.yaml {PRINTED} -- t.py"),
         ("deepspeed --hostfile h t.py", "deepspeed --hostfile", "pylaunch start --framework deepspeed -- t.py"),
         ("torchrun --nnodes= --nproc_per_node 2 t.py", "torchrun --nnodes: expected a value",
          "is the variable of the shell there not set?"),
