@@ -172,6 +172,7 @@ def test_the_guide_without_internet_access_as_typed(lab: Lab, tmp_path: Path) ->
     inventory.write_text(re.sub(r"^python_env_index=.*$", "", inventory.read_text(), flags=re.MULTILINE))
     reader.has_program("pip", sys.executable, "-m", "pip")
     (reader.directory / "requirements.txt").write_text("six==1.16.0\n")
+    assert reader.types_to_its_end("pylaunch trust -i cluster.ini --yes") == ExitCode.DONE, reader.sees
     for line in lines:
         typed = line.replace("env lock", f"env lock --python {NODE_PYTHON}")
         typed = typed.replace("pip download", f"pip download --python-version {NODE_PYTHON}")

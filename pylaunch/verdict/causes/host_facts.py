@@ -66,12 +66,20 @@ class UnansweredConnection:
     peer: str
     connection: StuckConnection
 
+    @property
+    def ports(self) -> str:
+        """Both ends: "n1 port 41022 to n3 port 29500"."""
+        return f"{self.host}{self._port} to {self.peer} port {self.connection.peer_port}"
+
+    @property
+    def _port(self) -> str:
+        return f" port {self.connection.local_port}" if self.connection.local_port else ""
+
     def __str__(self) -> str:
         each = self.connection
         who = f"rank {each.rank} on {self.host}" if each.rank is not None else self.host
-        port = f" port {each.local_port}" if each.local_port else ""
         return (
-            f"{who}{port}: {each.send_queue} bytes to {self.peer} port {each.peer_port} are not acknowledged "
+            f"{who}{self._port}: {each.send_queue} bytes to {self.peer} port {each.peer_port} are not acknowledged "
             f"after {each.retransmits} retransmissions"
         )
 
@@ -109,7 +117,7 @@ def path_fact(found: Iterable[UnansweredConnection]) -> HostFact | None:
     is_proven, named = ordered[0].connection.retransmits >= SURE_RETRANSMITS, tuple[str, ...]()
     text = f"packets between hosts {fold(hosts)} get no answer"
     if len(edges) == 1:
-        text = f"packets between {hosts[0]} and {hosts[1]} get no answer: a firewall or a route"
+        text = f"packets between {hosts[0]} and {hosts[1]} get no answer: a firewall or a route, {ordered[0].ports}"
         if {each.host for each in ordered} == {*hosts}:
             is_proven, named = True, hosts
     elif len(common) == 1:

@@ -223,7 +223,9 @@ def test_the_outcome_of_a_failure_has_its_causes_and_the_facts_of_hosts() -> Non
     cut_off = StuckConnection(0, "ESTABLISHED", "10.0.0.2", 41000, 65536, 5, 0)
     facts = (HostEvidence("n1", 5.0, 0.0, stuck=(cut_off,)), HostEvidence("n2", 5.0, 0.0, addresses=("10.0.0.2",)))
     outcome = finished(state.with_facts(facts[0]).with_facts(facts[1])).outcome(9.0)
-    assert outcome.reason.startswith("packets between n1 and n2 get no answer: a firewall or a route; rank 0 on n1 ")
+    assert outcome.reason.startswith(
+        "packets between n1 and n2 get no answer: a firewall or a route, n1 to n2 port 41000; "
+    )
     assert [each.kind for each in outcome.causes] == ["path-blocked", "rank-silent"]
     assert (outcome.named, outcome.hosts) == (None, facts)
     assert [each.why for each in outcome.rejected] == ["the effect of another failure on this rank"]

@@ -54,7 +54,7 @@ def test_a_blocked_path_is_shown_with_both_hosts_and_one_side_accuses_nobody() -
     )  # fmt: skip
     assert found.text == (
         "ranks 0-3 wait in all_reduce #9 of the default group; "
-        "packets between n01 and n03 get no answer: a firewall or a route"
+        "packets between n01 and n03 get no answer: a firewall or a route, n01 port 41022 to n03 port 29500"
     )
     assert found.evidence[0] == (
         "rank 1 on n01 port 41022: 65536 bytes to n03 port 29500 are not acknowledged after 7 retransmissions"
