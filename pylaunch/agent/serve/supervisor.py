@@ -92,7 +92,8 @@ class Controller(Lines):
         """
         if not self.is_subscribed:
             return False
-        if self._activity is not None and not ended and self.waiting < HIGH_WATER:
+        # After the output so far: a view of the run is complete with the first signs of life.
+        if self._activity is not None and self._is_caught_up and not ended and self.waiting < HIGH_WATER:
             activity = self._activity.read(time.monotonic())
             if activity is not None:
                 self.send(activity)
