@@ -116,7 +116,7 @@ class LogVerdict:
 
 
 def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan], words: WordWeights) -> LogVerdict:
-    """Return the verdict on the logs of one run, which were searched with `topics.search_of`."""
+    """Return the verdict on the logs of one run, which were searched with `error_form.search_of`."""
     scans = last_attempts(scans)
     facts = LogFacts(scans)
     texts = judge_texts(catalogue, facts)
