@@ -141,6 +141,7 @@ class LogFollower:
         """Return the next bytes, masked; b"", with a larger offset, at a hole or if the reader lags too far."""
         size = rank_files.size(stream.path)
         if size <= stream.offset:
+            self._past[stream.name] = min(self._past[stream.name], size)  # What a rank has cut off cannot arrive.
             return b""
         with open(rank_files.open_regular(stream.path), "rb", buffering=0) as source:
             target = self._skip_to(source.fileno(), stream.offset, size)
@@ -157,7 +158,9 @@ class LogFollower:
         length = cut(chunk, waited or is_last)
         stream.kept = 0
         if length and not is_last and not chunk.endswith(b"\n", 0, length):
-            shown = cut(chunk[: max(0, length - self._mask.reach)], flush=True)
+            # A secret may begin in the last bytes of the window, and continue after it.
+            known = max(0, min(length, len(window) - before - self._mask.reach))
+            shown = known - (_unfinished(chunk[:known]) if known < length else 0)
             length, stream.kept = shown, 0 if shown else length
         text = self._mask.hide(window)[before : before + length]
         if text:

@@ -68,12 +68,12 @@ STARS = "*" * len(SECRET)
 class Follow:
     """Follower of one growing log with a secret."""
 
-    def __init__(self, directory: Path, written: str) -> None:
+    def __init__(self, directory: Path, written: str, secret: str = SECRET) -> None:
         self.log = directory / "0.out"
         self.log.write_text(written)
         self.now = 100.0
         follow = protocol.Follow({}, None)
-        self.follower = LogFollower({"0.out": str(self.log)}, follow, clock=lambda: self.now, mask=Mask([SECRET]))
+        self.follower = LogFollower({"0.out": str(self.log)}, follow, clock=lambda: self.now, mask=Mask([secret]))
 
     def shown(self, more: str = "", *, ended: bool = False) -> str:
         """Append `more`, wait until unfinished lines are sent, and return what is."""
@@ -103,6 +103,29 @@ def test_a_secret_across_two_messages_is_masked(tmp_path: Path) -> None:
     for at in (CHUNK - 1, CHUNK - len(SECRET) + 1, CHUNK):
         text = f"{'x' * at}{SECRET}{'y' * CHUNK}{SECRET}"
         assert Follow(tmp_path, text).shown(ended=True) == text.replace(SECRET, STARS)
+
+
+def test_no_character_is_split_where_a_secret_may_begin(tmp_path: Path) -> None:
+    text = "日" * 8  # 24 bytes, of which 9 are sent. With one byte more, the next part begins within a character.
+    follow = Follow(tmp_path, text)
+    shown = follow.shown()
+    for each in "abcdef":
+        shown += follow.shown(each)
+    assert shown + follow.shown(ended=True) == f"{text}abcdef"
+
+
+def test_a_long_line_is_shown_beside_a_secret_that_is_longer_than_a_message(tmp_path: Path) -> None:
+    follow = Follow(tmp_path, "x" * 3 * CHUNK, "s" * (CHUNK + 10))
+    assert len(follow.shown()) == 2 * CHUNK - 9
+
+
+def test_a_log_that_a_rank_makes_shorter_does_not_keep_its_reader_from_the_end_of_the_output(tmp_path: Path) -> None:
+    log = tmp_path / "0.out"
+    log.write_text("one\ntwo\n")
+    follower = LogFollower({"0.out": str(log)}, protocol.Follow({}, None))
+    log.write_text("")
+    assert follower.next(ended=False) is None
+    assert follower.has_caught_up
 
 
 def test_last_lines_are_masked_before_they_are_cut(tmp_path: Path) -> None:
