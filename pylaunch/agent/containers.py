@@ -124,7 +124,7 @@ class JoinableContainer:
 
 
 def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContainer:
-    """Start the holder for the container of `task`. Raises ContainerError; nothing is left then."""
+    """Start the holder for the container of `task`. Raises ContainerError, which names what is left then."""
     assert task.container is not None
     name, directory = task.container.image, root.run(task.run)
     engine = container_engines.engine_of(name)
@@ -153,8 +153,8 @@ def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContaine
         if _digest(engine, name, root) != digest:
             raise OSError("it changed while it was opened")
     except OSError as error:
-        container.end()
-        raise ContainerError(f"image {name}: {error.strerror or error}") from None
+        left = container.end()
+        raise ContainerError("; ".join([f"image {name}: {error.strerror or error}", *left])) from None
     return container
 
 

@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
+from pylaunch.agent import containers
 from pylaunch.agent.containers import JoinableContainer
-from pylaunch.agent.run import lifecycle
+from pylaunch.agent.run import checks, lifecycle
 from pylaunch.agent.run.holdings import Holdings
+from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.run.worker_group import RankConnection, WorkerGroup
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import Record
 from pylaunch.base.layout import open_root
+from pylaunch.protocol.node_task import ContainerTask
 from tests.agent.controller import task
 from tests.waiting import wait_until
 
@@ -30,6 +33,7 @@ class Container(JoinableContainer):
 
     def __init__(self, end: Callable[[], list[str]]) -> None:
         self.processes = set()
+        self.env = {}
         self.end = end  # type: ignore[method-assign]
 
 
@@ -83,6 +87,19 @@ def test_a_node_that_starts_no_thread_ends_the_container_itself(
 
     monkeypatch.setattr(threading.Thread, "start", start)
     assert finished(ended_run(lambda: ["container r1"])).leftovers == ["container r1"]
+
+
+def test_a_container_that_stays_after_a_refused_start_is_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = open_root(str(tmp_path / "root"))
+    asked = task(tmp_path, "true", container=ContainerTask("torch:mine", []))
+    monkeypatch.setattr(containers, "start_container", lambda task, root: Container(lambda: ["container c: no answer"]))
+    monkeypatch.setattr(checks, "problems", lambda task, directory: [protocol.Reason("interface-missing", "no ib0")])
+    with pytest.raises(RefusedError) as refused:
+        prepare_run(protocol.Prepare(asked), root, Record(root.run("r1")), EventLoop())
+    found = [(each.code, each.message) for each in refused.value.reasons]
+    assert found == [("interface-missing", "no ib0"), ("leftovers-stay", "could not remove container c: no answer")]
 
 
 @pytest.fixture

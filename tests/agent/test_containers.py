@@ -98,6 +98,12 @@ def test_a_shell_that_floods_ends_or_is_silent_refuses_the_run(
         made(body)
 
 
+def test_a_container_that_stays_after_a_start_that_failed_is_named(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container_engines, "remove_container", lambda directory: ["container c: no answer"])
+    with pytest.raises(ContainerError, match="no space left; container c: no answer"):
+        made("sys.exit('no space left')")
+
+
 def test_an_engine_that_neither_runs_a_shell_nor_ends_is_killed(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(containers, "START_S", 1)
     monkeypatch.setattr(containers, "END_S", 0.1)

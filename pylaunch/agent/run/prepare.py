@@ -82,6 +82,9 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         reasons.append(protocol.Reason("cannot-fork", f"a process cannot be started: {error}"))
     if reasons:
         workers.kill_at_gate()
+        hint = f"pylaunch clean --limit {task.host}"
+        left = workers.end_container()
+        reasons += [protocol.Reason("leftovers-stay", f"could not remove {each}", hint) for each in left]
         workers.remove_what_they_used()
         holdings.drop()
         raise RefusedError(reasons)

@@ -249,8 +249,7 @@ class WorkerGroup:
         return [self._short_directory if word == protocol.SHORT_DIRECTORY else word for word in argv]
 
     def remove_what_they_used(self) -> None:
-        """End the container, and remove directories: those that torchrun never removes, and the short one."""
-        self.end_container()
+        """Remove directories: those that torchrun never removes, and the short one."""
         rank_files.remove(self._directory.file(LAUNCHER))
         if self._short_directory is not None:
             rank_files.remove(self._short_directory)
