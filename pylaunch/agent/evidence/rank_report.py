@@ -21,6 +21,7 @@ from pylaunch.agent.shared.event_loop import Part
 from pylaunch.agent.shared.record import Record
 from pylaunch.base import untrusted_json
 from pylaunch.base.layout import RunDirectory
+from pylaunch.protocol.fields import LARGEST
 
 if TYPE_CHECKING:
     from pylaunch.runtime.progress import Mark
@@ -103,9 +104,11 @@ def last_mark(directory: RunDirectory, rank: int) -> Mark | None:
     from pylaunch.runtime import progress  # noqa: PLC0415 -- 8 ms that only a rank with a step costs
 
     try:
-        return progress.decoded(rank_files.read(path, progress.SIZE))
+        mark = progress.decoded(rank_files.read(path, progress.SIZE))
     except OSError:
         return None
+    # A rank can write any number there, and a controller ends the connection for one that is too large.
+    return mark if mark is not None and max(abs(mark.step), mark.time, mark.total) <= LARGEST else None
 
 
 LOOKS_S = 120.0

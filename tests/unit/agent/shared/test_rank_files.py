@@ -143,6 +143,15 @@ def test_any_step_file_is_a_finite_mark_or_none(content: bytes) -> None:
     assert mark is None or json.dumps([mark.step, mark.time], allow_nan=False)
 
 
+@pytest.mark.parametrize("mark", [((1 << 63) - 1, 1.0, 0), (7, 1e300, 0), (7, 1.0, (1 << 63) - 1)])
+def test_a_mark_that_no_message_carries_is_none(mark: tuple[int, float, int], tmp_path: Path) -> None:
+    directory = RunDirectory("r1", str(tmp_path))
+    Path(directory.file("ranks")).mkdir()
+    step, when, total = mark
+    Path(directory.of_rank(0, "step")).write_bytes(struct.pack("<qdqq", step, when, total, step))
+    assert rank_report.last_mark(directory, 0) is None
+
+
 @given(content=st.lists(st.tuples(st.floats(), st.integers(-(1 << 63), (1 << 63) - 1))))
 def test_any_index_of_a_log_dates_its_output(
     content: list[tuple[float, int]], tmp_path_factory: pytest.TempPathFactory
