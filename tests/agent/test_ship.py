@@ -50,6 +50,7 @@ def content(directory: Path) -> dict[str, object]:
 
 
 def test_a_tree_arrives_unchanged_and_the_second_time_only_its_changes(node: Node, work: Path) -> None:
+    (work / ("n" * 255)).write_text("hello\n")  # The longest name.
     first = shipped(node, read_tree(work))
     (work / "train.sh").chmod(0o755)  # Owners may always write to their own copy.
     assert content(Path(first.path)) == content(work)

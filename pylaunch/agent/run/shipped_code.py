@@ -257,7 +257,9 @@ def _is_untouched(path: str, laid_out: int) -> bool:
 def _put(root: NodeRoot, target: str, file: tuple[str, int, int, str]) -> None:
     _, mode, _, digest = file
     os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-    aside = f"{target}.{os.getpid()}"
+    aside = os.path.join(
+        os.path.dirname(target), f".pylaunch.{os.getpid()}"
+    )  # The name of `target` may be the longest.
     try:
         with open(rank_files.open_regular(root.blob(digest)), "rb") as source:
             if _copy(source, aside, mode | stat.S_IWUSR | stat.S_IRUSR) != digest:
