@@ -12,6 +12,7 @@ import pytest
 from pylaunch import protocol
 from pylaunch.agent.run import spawn
 from pylaunch.agent.run.holdings import Holdings
+from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.layout import NodeRoot
 from tests.agent.controller import Node, gone, task
@@ -112,6 +113,15 @@ def test_a_firewall_without_a_port_for_the_rendezvous_is_reported_with_the_fix(
         (reason,) = holdings.take()
     assert reason.message.startswith(message)
     assert "firewall_member_ports" in reason.hint
+
+
+def test_a_holder_of_a_port_that_ends_meanwhile_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    monkeypatch.setattr(ports, "opened", lambda path="": {port})
+    monkeypatch.setattr(leases, "holder", lambda name: None)
+    with leases.bind(leases.port_name(port)) or pytest.fail("it is leased"):
+        (reason,) = Holdings(task(tmp_path, "true", choose_port=True), NodeRoot(str(tmp_path))).take()
+    assert reason.message.endswith(f"; port {port} is held for a process that does not answer")
 
 
 def test_an_interface_that_is_not_there_is_named(node: Node, tmp_path: Path) -> None:

@@ -87,7 +87,9 @@ class Holdings(Part):
             return
         where = "" if opened is None else ", of those that the firewall opens to the members,"
         text = f"none of {len(candidates)} ports for the rendezvous{where} is free ({ports.spans(candidates)})"
-        held = [f"port {port} is held for {leases.holder(leases.port_name(port))}" for port in leased[-1:]]
+        held = [
+            f"port {port} is held for {leases.holder(leases.port_name(port)) or leases.NOBODY}" for port in leased[-1:]
+        ]
         last = [*held, *(_port_problem(*each).message for each in used[-1:])]
         yield protocol.Reason("port-busy", "; ".join([text, *last]), hint)
 
