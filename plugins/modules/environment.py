@@ -79,6 +79,7 @@ removed:
   returned: with state current
 """
 
+import errno
 import fcntl
 import hashlib
 import html
@@ -106,6 +107,9 @@ from ansible_collections.pylaunch.cluster.plugins.module_utils.installed import 
 LOCKED = re.compile(r"^(\S+)==\S+ --hash=sha256:([0-9a-f]{64})$", re.MULTILINE)
 """Package and hash in a line of the lock."""
 
+CREDENTIALS = re.compile(r"//[^/]*@")
+"""User and password in a URL."""
+
 ANSWER_S = 60
 
 
@@ -120,7 +124,7 @@ class Environment:
         self.lock = given["lock"]
         self.wheels = dict(LOCKED.findall(self.lock))
         self.python = given["python"]
-        self.index = given["index"]
+        self.index = [place.strip() for place in given["index"]]  # Ansible splits "A, B" at the comma alone.
         self.id = self.manifest["id"]
         self.envs = os.path.join(self.root, "envs")
         self.path = os.path.join(self.envs, self.id)
@@ -277,15 +281,18 @@ def fetch(index, file, digest, destination):
     """Write the wheel `file` to `destination`. Raises RefusedError if no place has it with this hash."""
     tried = []
     for place in index:
+        shown = CREDENTIALS.sub("//", place)
         try:
             with opened(place, file) as source:
                 found = copied_digest(source, destination)
             if found == digest:
                 return
-            tried.append("%s has another file, sha256 %s" % (place, found))
+            tried.append("%s has another file, sha256 %s" % (shown, found))
         except (OSError, ValueError, HTTPException, ConnectionError) as error:
+            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+                raise  # Another place would not help.
             why = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-            tried.append("%s: %s" % (place, why))
+            tried.append("%s: %s" % (shown, why))
     raise RefusedError(
         "cannot get %s (%s): set python_env_index to a package index or a directory of wheels that the host reaches"
         % (file, "; ".join(tried))
@@ -301,8 +308,16 @@ def opened(place, file):
     for link in re.findall(r'href="([^"]+)"', text):
         url = urljoin(here, html.unescape(link))
         if unquote(os.path.basename(urlsplit(url).path)) == file:
-            return open_url(url, timeout=ANSWER_S)
+            return open_url(with_credentials(url, place), timeout=ANSWER_S)
     raise URLError("it has no such file")
+
+
+def with_credentials(url, place):
+    """Return `url` with the user and password of the index `place`, if it is on the same server."""
+    (scheme, netloc), there = urlsplit(place)[:2], urlsplit(url)
+    if (there.scheme, there.netloc) != (scheme, netloc.rpartition("@")[2]):
+        return url
+    return there._replace(netloc=netloc).geturl()
 
 
 def copied_digest(source, destination):

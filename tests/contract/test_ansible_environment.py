@@ -1,5 +1,6 @@
 """Role python_env on this machine: what its module installs, refuses and leaves alone."""
 
+import base64
 import contextlib
 import functools
 import io
@@ -149,16 +150,22 @@ def test_a_wheel_that_was_changed_is_refused_and_the_current_environment_stays(s
 
 
 def test_a_host_that_reaches_no_index_is_told_the_variable(source: Path, tmp_path: Path) -> None:
-    message = failure_of(install(tmp_path, source, python_env_index=["http://127.0.0.1:9/simple", "/nowhere"]))
+    message = failure_of(install(tmp_path, source, python_env_index="http://me:s3cret@127.0.0.1:9/simple, /nowhere"))
     uv = manifest_of(source).uv
     assert message.startswith(f"cannot get {uv} (http://127.0.0.1:9/simple: [Errno 111] Connection refused; ")
     assert "/nowhere: No such file or directory): set python_env_index to a package index or a directory" in message
 
 
 class _Simple(SimpleHTTPRequestHandler):
-    """An index of the wheels in a directory: /simple/NAME/ links to them."""
+    """An index of the wheels in a directory, for a user with a password: /simple/NAME/ links to them."""
 
     def send_head(self) -> Any:
+        if self.headers.get("Authorization") != f"Basic {base64.b64encode(b'me:s3cret').decode()}":
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="wheels"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return None
         if not self.path.endswith("/"):
             return super().send_head()
         links = [f'<a href="../../{path.name}">{path.name}</a>' for path in Path(self.directory).glob("*.whl")]
@@ -171,11 +178,11 @@ class _Simple(SimpleHTTPRequestHandler):
         return io.BytesIO(text)
 
 
-def test_wheels_come_from_an_index(source: Path, tmp_path: Path) -> None:
+def test_wheels_come_from_an_index_that_wants_a_password_for_pages_and_files(source: Path, tmp_path: Path) -> None:
     handler = functools.partial(_Simple, directory=str(source.with_name("wheels")))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/simple"
+        url = f"http://me:s3cret@127.0.0.1:{server.server_address[1]}/simple"
         done = install(tmp_path, source, python_env_index=[url])
         server.shutdown()
     assert done.ok, done.failures
