@@ -1,1 +1,1 @@
-"""The Python environment of a project: its lock file and its archive."""
+"""The Python environment of a project: its lock and its manifest."""
