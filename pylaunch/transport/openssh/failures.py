@@ -88,7 +88,7 @@ NO_WORDS = "the connection through it ended"
 
 
 def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
-    """Return the reason and the hint for a failure of ssh; an unknown failure is ssh's last line, without a hint."""
+    """Return the reason and the hint for a failure of ssh; an unknown failure is ssh's last line."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     through = [line for line in lines if _THROUGH in line]
     if not all(line.startswith(_OF_HOST) for line in through):
@@ -104,7 +104,7 @@ def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
         return ConnectionFailure(f"ssh {target(host)}: {reason} ({line})", hint and _filled(hint, host))
     if not lines:  # A channel whose shared connection was lost prints nothing.
         return ConnectionFailure(f"ssh {target(host)}: ssh ended without a message", f"check that {host.name} is up")
-    return ConnectionFailure(f"ssh {target(host)}: {(through or lines[-1:])[0]}")
+    return ConnectionFailure(f"ssh {target(host)}: {(through or lines[-1:])[0]}", _filled(_BY_HAND, host))
 
 
 def _recognised(lines: list[str]) -> tuple[tuple[str, str, str | None], str] | None:
