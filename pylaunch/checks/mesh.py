@@ -21,7 +21,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.answers import MALFORMED, Unmeasured, what_is_wrong
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
 from pylaunch.transport.connections import connector_of, opening
-from pylaunch.transport.process import Child, describe_exit, spawn
+from pylaunch.transport.process import Child, describe_exit, hosts_at_once, spawn
 from pylaunch.transport.waiting import patience
 
 MATRIX: ReadingKey[Any] = ReadingKey("mesh.matrix")
@@ -31,7 +31,8 @@ READINGS: frozenset[str] = frozenset((MATRIX, OFFSET, SHELL))
 """Results for each host, in the form of readings of the probe."""
 
 BLOCK = 64
-"""Hosts in one session. More hosts are divided into blocks, one after the other; the first host is in every block."""
+"""Most hosts in one session; fewer where the limit of open files is low. More hosts are divided into blocks, one after
+the other; the first host is in every block."""
 
 CLOSE_TIMEOUT_S = 2.0
 LISTEN_TIMEOUT_S = 20.0
@@ -114,8 +115,9 @@ def _joined(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 def _blocks(cluster: Cluster) -> Iterator[Cluster]:
     first, others = cluster.names[:1], cluster.names[1:]
-    for begin in range(0, max(1, len(others)), BLOCK - 1):
-        yield cluster.only((*first, *others[begin : begin + BLOCK - 1]))
+    size = max(2, hosts_at_once(min(BLOCK, len(cluster.names)))) - 1
+    for begin in range(0, max(1, len(others)), size):
+        yield cluster.only((*first, *others[begin : begin + size]))
 
 
 async def _measure_block(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ import pytest
 
 from pylaunch.checks import mesh
 from pylaunch.checks.mesh import _NoAnswerError, _NodeSession
-from pylaunch.model.cluster import Host
+from pylaunch.model.cluster import Cluster, Host
 
 
 class _Deaf:
@@ -22,3 +22,10 @@ def test_a_node_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     session = _NodeSession(Host("n1", "10.0.0.1"), cast(Any, _Deaf()))
     with pytest.raises(_NoAnswerError, match=r"it has read nothing for 0\.01 s"):
         asyncio.run(asyncio.wait_for(session.send({"connect": []}), 10))
+
+
+def test_a_low_limit_of_open_files_makes_smaller_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh, "hosts_at_once", lambda count: min(count, 3))
+    cluster = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 7)))
+    blocks = [block.names for block in mesh._blocks(cluster)]
+    assert blocks == [("n1", "n2", "n3"), ("n1", "n4", "n5"), ("n1", "n6")]
