@@ -14,8 +14,10 @@ import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.piped import cleanup
+from pylaunch.agent.probe.readers.hosts import occupants
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.clean import KEPT_ARCHIVES, KEPT_RUNS
+from pylaunch.probe.program import FROM_STDIN, probe
 from tests.agent.controller import Node, gone, is_alive, task
 from tests.waiting import wait_until
 
@@ -29,6 +31,15 @@ def marked(marks: Mapping[str, str], program: str = "echo; exec sleep 60") -> It
     yield process.pid
     process.kill()
     process.wait()
+
+
+def test_the_probe_lists_a_process_of_a_run_that_is_no_rank(node: Node) -> None:
+    with marked({"PYLAUNCH_RUN": "dead1", "PYLAUNCH_ROOT": str(node.root)}) as pid:
+        asked = probe(occupants.occupants.ask({"ports": []}))
+        ended = subprocess.run([sys.executable, *FROM_STDIN], input=asked, capture_output=True, check=True)
+        reading = json.loads(ended.stdout)["readings"][occupants.occupants]["value"]
+    (row,) = [each for each in reading["processes"] if each["pid"] == pid]
+    assert (row["rank"], row["run"], row["run_is_live"]) == (False, "dead1", False)
 
 
 def test_a_process_of_a_dead_run_is_ended_even_if_it_ignores_term(node: Node) -> None:

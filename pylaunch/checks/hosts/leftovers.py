@@ -14,7 +14,7 @@ SHOWN = 5
 
 
 def ask_occupants(host: Host, wanted: Wanted) -> Mapping[str, Any]:
-    """Ask for the processes that hold a device or the rendezvous port, or are ranks."""
+    """Ask for the processes that hold a device or the rendezvous port, are ranks, or belong to a run."""
     return occupants.occupants.ask({"ports": [] if wanted.port is None else [wanted.port]})
 
 
@@ -53,7 +53,7 @@ CHECKS = (
         "leftovers.processes",
         "processes of dead runs and launchers",
         "They keep the port, the devices, the memory and the cores that the next run needs.",
-        "the ancestors of each process that is a rank, or holds a device or the rendezvous port",
+        "the ancestors of each process that is a rank, belongs to a run, or holds a device or the rendezvous port",
         Severity.FAIL,
         ask_occupants,
         _stale,

@@ -120,7 +120,7 @@ def _is_of_interest(row: ProcessReading) -> bool:
 
 def _is_left_over(rows: Mapping[int, ProcessReading], pid: int) -> bool:
     row = rows[pid]
-    if not _is_of_interest(row) or row["run_is_live"] or row["is_reaper"]:
+    if not (_is_of_interest(row) or row["run"]) or row["run_is_live"] or row["is_reaper"]:
         return False
     top = row
     for above in _above(rows, pid):

@@ -37,6 +37,12 @@ def test_ranks_of_a_killed_launcher_are_left_over_with_all_that_they_started() -
     assert divided(INIT, {**RANK, "parent": 1}, LOADER, helper) == ([101, 102, 103], [], [])
 
 
+def test_processes_of_a_dead_run_are_left_over_without_the_variables_of_a_rank_as_those_of_ray_are() -> None:
+    node = {"pid": 70, "parent": 1, "run": "7f3a"}
+    assert divided(INIT, node, {"pid": 71, "parent": 70, "run": "7f3a"}) == ([70, 71], [], [])
+    assert divided(INIT, {**node, "run_is_live": True}) == ([], [], [])
+
+
 def test_processes_adopted_by_the_user_manager_are_left_over() -> None:
     manager = {"pid": 30, "parent": 1, "is_reaper": True}
     assert divided(INIT, manager, {**RANK, "parent": 30}) == ([101], [], [])

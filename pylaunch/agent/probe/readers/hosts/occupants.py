@@ -1,5 +1,5 @@
-"""Processes that use this host for training: they hold a GPU, listen on a port, or carry the variables of a rank. And
-runs that hold leases.
+"""Processes that use this host for training: they hold a GPU, listen on a port, or carry the variables of a rank or of
+a run. And runs that hold leases.
 
 Their ancestors and descendants are listed too: its family shows whether a process is left over. Only root sees what
 processes of other users hold; users whose processes could not be read are listed.
@@ -25,7 +25,7 @@ SYSTEMCTL_DEADLINE_S = 5.0
 
 @reader("occupants.processes", 20.0)
 def occupants(question: Mapping[str, Any]) -> OccupantsReading:
-    """Return the processes that hold a GPU, `ports` of the question or a rank's variables, with their families."""
+    """Return the processes that hold a GPU or `ports`, or have variables of a rank or a run; and their families."""
     owned = [(process, owner) for process, owner in processes.owned_by(lambda _: True) if process.state != "Z"]
     table = {process.pid: process for process, _ in owned}
     owners = {process.pid: owner for process, owner in owned}
@@ -33,6 +33,7 @@ def occupants(question: Mapping[str, Any]) -> OccupantsReading:
     held: dict[int, tuple[set[str], set[int]]] = {}
     unseen: set[str] = set()
     marked: set[int] = set()
+    of_runs: set[int] = set()
     for pid, uid in owners.items():
         links = processes.open_files(pid)
         if links is None:
@@ -44,8 +45,10 @@ def occupants(question: Mapping[str, Any]) -> OccupantsReading:
             held[pid] = (devices, taken)
         if processes.has_variables(pid, *RANK_VARIABLES):
             marked.add(pid)
+        if processes.has_variables(pid, processes.RUN_MARK, processes.ROOT_MARK):  # Those of Ray are no ranks.
+            of_runs.add(pid)
     ours = processes.descendants(table.values(), {os.getpid()}) | {os.getpid()}
-    interesting = (set(held) | marked) - ours
+    interesting = (set(held) | marked | of_runs) - ours
     shown = _ancestors(table, interesting) | processes.descendants(table.values(), interesting) | interesting
     rows = [_row(table[pid], owners[pid], held.get(pid, (set(), set())), pid in marked) for pid in sorted(shown - ours)]
     return {
