@@ -78,12 +78,16 @@ def watch(
 
         follower = RunFollower(record.plan, fleet, show, streams=rank_streams(record.plan))
         follower.relay.progress_every_s, follower.relay.tail = onlooker.progress_every_s, TAIL
-        looking = asyncio.ensure_future(_look(onlooker, fleet, reporting))
+        watching = _until_over(fleet, follower, onlooker, is_settled, failures)
+        tasks = [asyncio.ensure_future(each) for each in (_look(onlooker, fleet, reporting), watching)]
         try:
-            await _until_over(fleet, follower, onlooker, is_settled, failures)
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                task.result()  # Looking has no end: it raises, for example where the reader of the output is gone.
         finally:
-            looking.cancel()
-            await asyncio.wait({looking})
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     try:
         on_fleet(record.plan, record.agent, lambda fleet: fleet.unless_interrupted(work(fleet)), source=source)

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import threading
 from collections.abc import Iterable
 from typing import ClassVar, cast
 
@@ -150,3 +151,33 @@ def test_a_glimpse_waits_for_no_host_that_is_not_asked(monkeypatch: pytest.Monke
     watch.glimpse(record, ["n2"], Glimpse(), interrupter)
     kinds = [event.kind for event in Glimpse.seen if isinstance(event, Event)]
     assert kinds == [EventKind.ATTACHED, EventKind.RANK_STARTED]
+
+
+def test_a_view_that_cannot_be_printed_ends_the_watching(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pylaunch status --watch RUN | head -1`, of a run that continues for days."""
+    record = RunRecord(PLAN, "v", 1.0, (), None)
+
+    async def connect(fleet: Fleet, names: Iterable[str], verb: str, **_: object) -> dict[str, Exception]:
+        for host in CLUSTER.hosts:
+            link = AgentLink(LocalConnector(host), cast(Child, Sent()), HELLO, ClockOffset(0.0, 0.0))
+            fleet.links[host.name] = link
+        return {}
+
+    class WithoutReader:
+        progress_every_s = 0.0
+
+        def show(self, event: RunEvent) -> None:
+            pass
+
+        def look(self) -> None:
+            raise BrokenPipeError
+
+    interrupter = Interrupter()
+    timer = threading.Timer(20.0, interrupter.interrupt, ("nobody looks any more",))
+    monkeypatch.setattr(Fleet, "connect", connect)
+    timer.start()
+    try:
+        with pytest.raises(BrokenPipeError):
+            watch.watch(record, WithoutReader(), lambda: False, interrupter)
+    finally:
+        timer.cancel()
