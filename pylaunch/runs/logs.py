@@ -65,22 +65,30 @@ async def relay(fleet: Fleet, emit: Emitter, query: LogQuery, silent_s: float = 
         try:
             async with patience(math.inf if query.follow else silent_s):
                 host, message = await fleet.inbox.hear()
+                while host in fleet.links.keys() - waiting:  # A rank that writes on does not speak for a silent node.
+                    _emit(fleet, emit, host, message)
+                    host, message = await fleet.inbox.hear()
         except TimeoutError:
             emit(notice(f"{fold(waiting)}: silent for {silent_s:g} s; the logs may continue"))
             return
+        _emit(fleet, emit, host, message)
         match message:
-            case protocol.Output():
-                emit(LinesWritten(host, message.stream, message.text, fleet.our_time(host, message.time)))
-            case protocol.Skipped():
-                emit(notice(skipped_line(host, message)))
-            case ForeignMessage():
-                emit(notice(overstepped(host, message)))
             case protocol.Finished() | protocol.Failed() | ConnectionEnded():
                 waiting.discard(host)
             case protocol.CaughtUp() if not query.follow:
                 waiting.discard(host)
             case Interrupted():
                 return
+
+
+def _emit(fleet: Fleet, emit: Emitter, host: str, message: object) -> None:
+    match message:
+        case protocol.Output():
+            emit(LinesWritten(host, message.stream, message.text, fleet.our_time(host, message.time)))
+        case protocol.Skipped():
+            emit(notice(skipped_line(host, message)))
+        case ForeignMessage():
+            emit(notice(overstepped(host, message)))
 
 
 def _wanted(query: LogQuery, link: AgentLink) -> protocol.Follow:
