@@ -121,6 +121,8 @@ def arm(within: int) -> Dict[str, Any]:
         return {"changed": False}
     token, rules = secrets.token_hex(8), wanted_rules()
     aside = "%s/aside-%s" % (RUNTIME, token)
+    # Confirmed rules that somebody removed from the kernel, because they locked them out, must not come back.
+    write(aside + "/before.nft", text_of(CONFIRMED) if live_digest() is not None else "")
     write(aside + "/token", token)
     write(aside + "/rules.nft", rules)
     run_unit(RESTORE_UNIT, ["--on-active=%d" % within, "--timer-property=AccuracySec=100ms"],
@@ -136,7 +138,8 @@ def arm(within: int) -> Dict[str, Any]:
 
 
 def confirm(token: str) -> Dict[str, Any]:
-    """Keep the armed rules. Raises RefusedError if they were already undone."""
+    """Keep the armed rules. Raises RefusedError if they were already undone, or close the port that SSH connects to."""
+    refuse_lockout()
     taken = take_armed("confirming") if text_of(ARMED + "/token") == token else None
     if taken is None:
         raise RefusedError("confirmed too late: the old rules were already restored")
@@ -150,27 +153,59 @@ def confirm(token: str) -> Dict[str, Any]:
             raise RefusedError("something else on this host removed them")
         write(LIVE, live)
     except (RefusedError, OSError) as error:
-        write(CONFIRMED, before)
-        load_confirmed()
+        load_before(taken)
+        if text_of(CONFIRMED) != before:
+            write(CONFIRMED, before)
         raise RefusedError("the rules cannot be kept, so the old ones were restored: %s" % error) from None
     shutil.rmtree(taken)
     return {"changed": True}
 
 
 def restore() -> Dict[str, Any]:
-    """Load the confirmed rules again, if others are armed."""
+    """Load the rules from before arm again, if others are armed."""
     taken = take_armed("restoring")
     if taken is None:
         return {"changed": False}
-    load_confirmed()
+    load_before(taken)
     shutil.rmtree(taken)
     stop_waiting()
     return {"changed": True}
 
 
-def load_confirmed() -> None:
-    """Load the confirmed rules; without any, remove the table."""
-    run(["nft", "--file", "-"], text_of(CONFIRMED) or WITHOUT_TABLE)
+def load_before(taken: str) -> None:
+    """Load the rules from before arm; without any, or where nft refuses them, remove the table."""
+    try:
+        run(["nft", "--file", "-"], text_of(taken + "/before.nft") or WITHOUT_TABLE)
+    except RefusedError:
+        run(["nft", "--file", "-"], WITHOUT_TABLE)
+
+
+def refuse_lockout() -> None:
+    """Raise RefusedError if the rules close the port of the current SSH connection. The controller may be a member, so
+    its new login does not show that others can log in."""
+    port, wanted = own_ssh_port(), json.loads(text_of(WANTED))
+    for each in wanted["member_ports"] if port is not None and port not in wanted["ssh_ports"] else ():
+        first, _, last = str(each).replace("ephemeral", ephemeral()).partition("-")
+        if int(first) <= port <= int(last or first):
+            raise RefusedError(
+                "firewall_ssh_ports: SSH connects to port %d, which firewall_member_ports (%s) would close to everybody"
+                " except members; got %s" % (port, each, wanted["ssh_ports"])
+            )
+
+
+def own_ssh_port() -> Optional[int]:
+    """Return the local port of the SSH connection that runs this process.
+
+    sudo removes the variable from our environment, so the environments of all ancestors are read.
+    """
+    pid = os.getpid()
+    while pid > 1:
+        with open("/proc/%d/environ" % pid, "rb") as file:
+            for variable in file.read().split(b"\0"):
+                if variable.startswith(b"SSH_CONNECTION="):
+                    return int(variable.split()[-1])
+        pid = int(text_of("/proc/%d/stat" % pid).rpartition(")")[2].split()[1])
+    return None
 
 
 def remove() -> Dict[str, Any]:
