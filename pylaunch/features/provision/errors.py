@@ -47,18 +47,32 @@ def provision_error(
     failures: Sequence[Failure],
     remaining: Mapping[str, Sequence[Change]] | None = None,
     unreachable: Mapping[str, Unreachable] | None = None,
+    *,
+    rolled_back: bool = False,
 ) -> ProvisionError:
-    """Return the error about failed tasks, what `remaining` says to differ after all tasks, and hosts out of reach."""
+    """Return the error about failed tasks, what `remaining` says to differ after all tasks, and hosts out of reach.
+
+    With `rolled_back`, the environment of before is the locked one now, and a second --rollback would undo that.
+    """
     messages, evidence, hints = [], list(failed_tasks(failures)), []
     if failures:
         hosts = dict.fromkeys(failure.host for failure in failures)
         messages.append(f"{len(hosts)} of {len(cluster.hosts)} hosts could not be provisioned: {fold(hosts)}")
         hints.append(_hint(failures))
+        if rolled_back:
+            hints.append("omit --rollback then: the environment is rolled back, and --rollback would undo that")
     if remaining:
         messages.append(f"still not as it should be after provisioning: {fold(remaining)}")
         for names, change in alike(remaining):
             evidence.append(f"{names}  {change.role or 'host'}: {change.subject} {change.difference}")
-        hints.append("something on the host undoes it: another tool that manages it, or a setting that overrides ours")
+        without_python = [host for host, changes in remaining.items() if any(not change.role for change in changes)]
+        if without_python:
+            key = "pylaunch_agent_python or ansible_python_interpreter"
+            hints.append(f"correct {key} of {fold(without_python)} in the inventory")
+        if len(without_python) < len(remaining):
+            hints.append(
+                "something on the host undoes it: another tool that manages it, or a setting that overrides ours"
+            )
     if unreachable:
         also = unreachable_error(unreachable, cluster)
         messages.append(f"{fold(unreachable)} cannot be reached")

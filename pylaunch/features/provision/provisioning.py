@@ -115,7 +115,10 @@ class ProvisionReport:
         failures = done.result.failures if done is not None else ()
         remaining = {host: each for host, each in done.after.changes.items() if each} if done is not None else {}
         if failures or remaining:
-            raise provision_error(self.plan.request.cluster, failures, remaining, unreachable)
+            request = self.plan.request
+            raise provision_error(
+                request.cluster, failures, remaining, unreachable, rolled_back=request.options.rollback
+            )
         if unreachable:
             raise unreachable_error(unreachable, self.plan.request.cluster)
 

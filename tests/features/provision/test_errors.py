@@ -88,3 +88,17 @@ def test_a_difference_after_a_successful_run_is_an_error() -> None:
     error = provision_error(CLUSTER, (), {"n1": [change], "n2": [change]})
     assert error.message == "still not as it should be after provisioning: n[1-2]"
     assert error.evidence == ("n[1-2]  time_sync: chrony.service is enabled and failed",)
+
+
+def test_the_variable_to_correct_is_named_for_a_host_still_without_an_interpreter() -> None:
+    remaining = {"n1": [Change("", "python", "no interpreter at /opt/python")]}
+    hint = "correct pylaunch_agent_python or ansible_python_interpreter of n1 in the inventory"
+    assert provision_error(CLUSTER, (), remaining).hint == hint
+
+
+def test_a_rollback_that_failed_is_completed_without_the_flag_that_would_undo_it() -> None:
+    error = provision_error(CLUSTER, [failure("n1", "Missing sudo password")], rolled_back=True)
+    assert error.hint is not None
+    assert error.hint.endswith(
+        "\n      omit --rollback then: the environment is rolled back, and --rollback would undo that"
+    )
