@@ -11,7 +11,7 @@ from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import judge_settings
 from pylaunch.features.provision import view
 from pylaunch.features.provision.convergence import ALL_AT_ONCE, ProvisionOptions, batches
-from pylaunch.features.provision.errors import failed_tasks
+from pylaunch.features.provision.errors import provision_error
 from pylaunch.features.provision.provisioning import (
     ProvisionPlan,
     ProvisionReport,
@@ -135,13 +135,16 @@ def _planned(cluster: Cluster, flags: ProvisionFlags) -> ProvisionPlan:
 
 
 def _looked_ahead(plan: ProvisionPlan) -> ProvisionReport:
-    """Print what Ansible, in check mode, would change on hosts that differ."""
+    """Print what Ansible, in check mode, would change on hosts that differ, and what would fail there."""
     with console.working("check mode") as redraw:
         lines = view.ProvisionView(redraw, is_check=True)
         report = look_ahead(plan, lines.show)
     lines.end()
-    for line in failed_tasks(report.result.failures if report.result is not None else ()):
-        console.say(f"  would fail: {line}")
+    if report.result is not None and report.result.failures:
+        error = provision_error(plan.request.cluster, report.result.failures)
+        for line in error.evidence:
+            console.say(f"  would fail: {line}")
+        console.say(f"hint: {error.hint}")
     return report
 
 

@@ -54,7 +54,7 @@ def provision_error(
 
     With `rolled_back`, the environment of before is the locked one now, and a second --rollback would undo that.
     """
-    messages, evidence, hints = [], list(failed_tasks(failures)), []
+    messages, evidence, hints = [], list(_failed_tasks(failures)), []
     if failures:
         hosts = dict.fromkeys(failure.host for failure in failures)
         messages.append(f"{len(hosts)} of {len(cluster.hosts)} hosts could not be provisioned: {fold(hosts)}")
@@ -81,7 +81,7 @@ def provision_error(
     return ProvisionError("; ".join(messages), evidence=evidence, hint="\n      ".join(hints))
 
 
-def failed_tasks(failures: Sequence[Failure]) -> Iterator[str]:
+def _failed_tasks(failures: Sequence[Failure]) -> Iterator[str]:
     """Yield each task that failed with its message, once for all hosts."""
     reasons: dict[str, list[str]] = {}
     for failure in failures:
