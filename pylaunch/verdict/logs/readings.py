@@ -1,4 +1,4 @@
-"""Texts that other lines decide: ends that launchers and shells report, removed files, Xids. Pure."""
+"""Texts that other lines or numbers decide: ends that launchers report, removed files, counts, Xids. Pure."""
 
 from __future__ import annotations
 
@@ -101,6 +101,15 @@ def _gai(match: LogMatch, facts: LogFacts) -> Clue:
     return replace(default(match), role=Role.BENIGN) if is_alone else default(match)
 
 
+def _joined(match: LogMatch, _facts: LogFacts) -> Clue:
+    """Return ranks that are missing, or a second launch where more processes joined than the world size."""
+    joined, world = int(match.groups["joined"]), int(match.groups["world"])
+    if joined <= world:
+        return default(match)
+    text = f"{joined} processes joined a group of {world}: a second launch, or a stale store"
+    return Clue("duplicate-launch", text, Confidence.HIGH)
+
+
 def _missing_file(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the process that removed a file before another one used it, if a line says so; else a missing file."""
     path = match.groups["path"]
@@ -137,4 +146,6 @@ READERS: dict[str, Reader] = {
     "file-notfound": _missing_file,
     "gpu-xid": _xid,
     "shell-end": _shell_end,
+    "store-barrier-timeout": _joined,
+    "store-barrier-waiting": _joined,
 }

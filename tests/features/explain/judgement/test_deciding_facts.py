@@ -21,6 +21,11 @@ def raised(rank: int, *errors: str) -> str:
     return "".join(f"[rank{rank}]: {line}\n" if line else "\n" for line in text.split("\n"))
 
 
+BARRIER = (
+    "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: "
+    "store_based_barrier_key:1 (world_size={}, worker_count={}, timeout={})"
+)
+REFUSED = "RuntimeError: [/gloo/transport/tcp/pair.cc:799] connect [{}]:41234: Connection refused"
 UNREACHABLE = (
     NO_ROUTE.format("[9990:0:b0ca::]:19")
     + "torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of"
@@ -44,6 +49,13 @@ DECIDED = [
         "hosts-loopback: gloo announces the loopback address",
     ),
     (FULL_MESH, "network-interface or hosts-loopback or firewall-port: gloo could not connect"),
+    (raised(0, BARRIER.format(8, 1, "2:00:00")), "rank-missing: The barrier at the start counted"),
+    (raised(0, BARRIER.format(8, 4, "10:00:00")), "rank-missing: The barrier at the start counted"),
+    (raised(0, BARRIER.format(16, 32, "0:30:00")), "duplicate-launch: 32 processes joined a group of 16"),
+    (raised(0, BARRIER.format(8, 9, "0:30:00")), "duplicate-launch: 9 processes joined a group of 8"),
+    (raised(0, REFUSED.format("::1")), "hosts-loopback: gloo could not connect"),
+    (raised(0, REFUSED.format("fd00::1")), "peer-lost: A peer of gloo refused"),
+    (raised(0, REFUSED.format("fe80::1")), "network-interface: gloo could not connect"),
     (UNREACHABLE, "coordinator-unreachable: This node has no route to the coordinator"),
 ]
 
