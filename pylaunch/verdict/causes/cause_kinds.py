@@ -42,7 +42,7 @@ _TABLE = (
               "on {host}: ethtool {device}; ip -s link show {device}"),
     CauseKind("path-blocked", "Packets between nodes are not answered",
               "can a new connection between the two hosts be opened on any port?",
-              "pylaunch check --only network.ports"),
+              "pylaunch check --only network.ports --limit {host}"),
     CauseKind("node-lost", "A node no longer answers", "is {host} up (console, BMC), or is only its network down?",
               "pylaunch check --only reach --limit {host}"),
     CauseKind("node-restarted", "A node was restarted during the run",

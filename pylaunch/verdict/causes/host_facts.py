@@ -144,7 +144,7 @@ def gpu_fact(found: Sequence[HostEvent]) -> HostFact | None:
     """Return the errors of GPUs, and of switches between them, that `found` holds; None without any."""
     if not found:
         return None
-    hosts, first = _hosts(found), found[0]
+    hosts, first = _hosts(found), min(found, key=lambda each: each.message.time)
     code = first.message.code or 0
     is_switch = first.message.kind == kernel_log.SXID
     what = f"SXid {code}" if is_switch else f"Xid {code}, {explain(code).name}"

@@ -60,7 +60,7 @@ def test_a_blocked_path_is_shown_with_both_hosts_and_one_side_accuses_nobody() -
         "rank 1 on n01 port 41022: 65536 bytes to n03 port 29500 are not acknowledged after 7 retransmissions"
     )
     assert found.evidence[1].startswith("ranks 0-3 on n[00-03]: all_reduce #9 of the default group is pending")
-    assert found.hint == "pylaunch check --only network.ports"
+    assert found.hint == "pylaunch check --only network.ports --limit n[01,03]"
 
 
 def test_a_path_that_both_ends_report_names_the_two_hosts() -> None:
@@ -107,6 +107,12 @@ def test_a_damaged_gpu_is_named_with_its_host() -> None:
         HangKind.GPU, ("n02",), (), Confidence.HIGH,
     )  # fmt: skip
     assert "GPU error on n02: Xid 79" in found.text
+
+
+def test_of_several_damaged_gpus_the_earliest_is_the_first() -> None:
+    found = best(in_one_call(), facts("n00", kernel=(XID_79,)), facts("n02", kernel=(replace(XID_79, time=985.0),)))
+    assert (found.kind, found.hosts) == (HangKind.GPU, ())
+    assert "GPU errors on n[00,02], first on n02: Xid 79" in found.text
 
 
 @pytest.mark.parametrize("unused", [XID_79, LINK_DOWN], ids=["GPU", "link"])
