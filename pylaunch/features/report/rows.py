@@ -128,7 +128,10 @@ def nodes(record: RunRecord, hide: Callable[[str], str]) -> Nodes:
     axis, limit = _Axis(record), max(LEAST_LOG, min(ONE_LOG, ALL_LOGS // max(1, record.plan.world_size)))
     named = None if record.outcome is None else record.outcome.named
     rows = [_row(node, record, axis, named, lambda end: last_lines(end, limit, hide)) for node in record.plan.nodes]
-    shown = rows if len(rows) <= SHOWN else [row for row in rows if row.is_cause or row.marks][:SHOWN] or rows[:1]
+    shown = rows
+    if len(rows) > SHOWN:
+        own = sorted((row for row in rows if row.is_cause or row.marks), key=lambda row: not row.is_cause)
+        shown = own[:SHOWN] or rows[:1]
     hosts = {row.host for row in shown}
     ticks = [seconds(axis.span * part / 4) for part in range(5)] if axis.started else []
     return Nodes(tuple(shown), tuple(row for row in rows if row.host not in hosts), tuple(ticks))
@@ -186,10 +189,11 @@ def _kind(end: RankEnd | None) -> tuple[str, str]:
 def last_lines(end: RankEnd, limit: int, hide: Callable[[str], str]) -> tuple[str, ...]:
     """Return the last lines of a rank, masked and then cut: none too long, and within `limit` characters."""
     kept: list[str] = []
+    longest = min(limit, LONGEST_LINE)
     for line in reversed(hide("\n".join(end.last_lines)).split("\n")):
-        limit -= min(len(line), LONGEST_LINE)
+        limit -= min(len(line), longest)
         if limit < 0:
             break
         if line.strip():
-            kept.insert(0, line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…")
+            kept.insert(0, line if len(line) <= longest else f"{line[:longest]}…")
     return tuple(kept)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.features.report.page import page
+from pylaunch.features.report.rows import SHOWN, last_lines, nodes
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.text.redaction import Redaction
 from tests.features.report import samples
@@ -86,6 +87,19 @@ def test_secrets_are_masked_before_a_line_is_cut() -> None:
     text = page(replace(record, outcome=outcome), MADE_AT, Redaction([secret]).hide)
     assert "tr0ub" not in text
     assert "hf_abc" not in text
+
+
+def test_the_named_host_is_not_folded_away_where_many_others_failed_before_it_in_the_plan() -> None:
+    record = samples.large()
+    assert record.outcome is not None
+    failed = tuple(replace(end, stopped=False) for end in record.outcome.ends)
+    found = nodes(replace(record, outcome=replace(record.outcome, ends=failed)), NOTHING)
+    assert (found.shown[0].host, len(found.shown), len(found.folded)) == ("gpu038", SHOWN, 64 - SHOWN)
+
+
+def test_a_last_line_that_is_longer_than_all_of_its_rank_s_share_is_cut_and_not_left_out() -> None:
+    (end, *_) = samples.ends(samples.plan(1, 1), 0)
+    assert last_lines(replace(end, last_lines=("loading", "x" * 1500)), 1000, NOTHING) == ("x" * 1000 + "…",)
 
 
 def test_a_refused_start_shows_each_reason_once_and_no_section_without_content() -> None:
