@@ -103,11 +103,14 @@ class CollectiveTimeouts:
     numbers: frozenset[int]
     """Numbers of the collectives in which ranks waited, of all groups."""
 
+    different: tuple[WaitedCollective, ...] = ()
+    """Calls in which ranks of one group waited at one number, if they certainly differ."""
+
     @property
     def all_wait_together(self) -> bool:
         """True if all ranks from 0 on report, and wait in the same collective."""
         is_whole = len(self.reporters) > 1 and self.reporters == frozenset(range(max(self.reporters) + 1))
-        return is_whole and len(self.numbers) == 1
+        return is_whole and len(self.numbers) == 1 and not self.different
 
 
 def collective_timeouts(matches: Iterable[LogMatch], scans: Sequence[LogScan]) -> CollectiveTimeouts:
@@ -123,7 +126,15 @@ def collective_timeouts(matches: Iterable[LogMatch], scans: Sequence[LogScan]) -
         _silent(every, scans, reporters) if may_be_silent else (),
         _deviating(groups),
         numbers,
+        next(filter(None, map(_different, groups.values())), ()),
     )
+
+
+def _different(group: _GroupProgress) -> tuple[WaitedCollective, ...]:
+    """Return the calls in which the ranks of a group waited at one number; () unless they certainly differ."""
+    calls = sorted({*group.waits.values()}, key=lambda each: (str(each), each.elements))
+    are_one_number = len({each.number for each in calls}) == 1
+    return tuple(calls) if are_one_number and any(each.differs_from(calls[0]) for each in calls) else ()
 
 
 def _groups(lines: Iterable[LogMatch]) -> dict[str, _GroupProgress]:

@@ -11,6 +11,7 @@ from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.victims.timeouts import EARLY_SEQUENCE, CollectiveTimeouts, DeviatingRanks
 
 _WORK = ("data-preparation", "evaluation")
+MOST_CALLS = 4
 
 
 def read_waiting(facts: LogFacts) -> Clue:
@@ -27,6 +28,10 @@ def read_waiting(facts: LogFacts) -> Clue:
         text = f"{waited} waited for {'rank 0' if absent in ((), (0,)) else who}, which worked alone for too long{note}"
         confidence = Confidence.MEDIUM if absent or _is_cut_off(facts) else Confidence.LOW
         return Clue("rank0-long-work", text, confidence, absent, because=_work(facts))
+    if timeouts.different and not absent:
+        calls = ", ".join(dict.fromkeys(map(str, timeouts.different[:MOST_CALLS])))
+        text = f"{waited} waited in different calls at one sequence number, without a majority: {calls}"
+        return Clue("collective-mismatch", text, Confidence.LOW)
     if timeouts.all_wait_together:
         text = f"{waited} waited in the same collective {_number(timeouts)}: the logs show no rank that is missing"
         return Clue("rank-absent", text, Confidence.LOW)

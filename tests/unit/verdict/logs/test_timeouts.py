@@ -158,6 +158,13 @@ def test_nobody_is_named_where_the_minority_may_be_a_victim(name: str) -> None:
         assert found.confidence.value == "low"
 
 
+@pytest.mark.parametrize("other", [("BROADCAST", 64), ("ALLREDUCE", 65)])
+def test_ranks_in_different_calls_without_a_majority_are_not_said_to_wait_together(other: tuple[str, int]) -> None:
+    name, elements = other
+    found = of_ranks({0: [watchdog(0, 12, "ALLREDUCE")], 1: [watchdog(1, 12, name, elements=elements)]})
+    assert (found.cause.id, found.ranks) == ("collective-mismatch", ())
+
+
 def test_a_rank_whose_log_is_missing_is_not_called_silent() -> None:
     logs = {rank: lines for rank, lines in SILENT.items() if rank != 2}
     assert of_ranks(logs).ranks == ()
