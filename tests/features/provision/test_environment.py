@@ -149,6 +149,13 @@ def test_a_report_of_pip_is_read() -> None:
     assert read_report(text) == [Wheel("torch", "2.13.0+cpu", "torch-2.13.0+cpu-cp311.whl", "ab12")]
 
 
+@pytest.mark.parametrize("archive", [{}, {"archive_info": {}}, {"archive_info": {"hashes": {"md5": "ab12"}}}])
+def test_an_index_without_sha256_is_an_error_with_the_way_out(archive: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match=r"no SHA-256 of torch\.whl") as caught:
+        read_report(report("https://index/torch.whl", **archive))
+    assert str(caught.value.hint).startswith("pip download --no-deps --dest wheels Torch==2.13.0+cpu, then put")
+
+
 def test_a_package_from_a_repository_is_refused_with_the_way_out() -> None:
     with pytest.raises(UsageError, match="only wheels can be locked") as caught:
         read_report(report("https://host/torch.git", vcs_info={"vcs": "git"}))

@@ -76,7 +76,12 @@ def _wheel(metadata: Mapping[str, str], download: Mapping[str, Any]) -> Wheel:
         name = metadata["name"]
         raise UsageError(f"{name} would be installed from {download['url']}, and only wheels can be locked",
                          hint=how_to_build(download["url"]))  # fmt: skip
-    sha256 = download["archive_info"]["hashes"]["sha256"]
+    sha256 = download.get("archive_info", {}).get("hashes", {}).get("sha256")
+    if not isinstance(sha256, str):
+        release = f"{metadata['name']}=={metadata['version']}"
+        fetch = quoted(("pip", "download", "--no-deps", "--dest", "wheels", release))
+        raise UsageError(f"the index gives no SHA-256 of {file}",
+                         hint=f"{fetch}, then put the line --find-links wheels into the requirements")  # fmt: skip
     return Wheel(metadata["name"].lower(), metadata["version"], file, sha256)
 
 
