@@ -33,6 +33,9 @@ END_S = 5.0
 """Time for the processes of the engine to end."""
 
 MOST_TEXT = 300
+MOST_DIGITS = 7
+"""Of a process id: the kernel's limit is 4,194,304."""
+
 MOST_OUTPUT = 1 << 16
 """Bytes of a holder, whose program is one of an image: whatever it prints."""
 
@@ -146,7 +149,7 @@ def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContaine
         assert holder.stdout is not None
         output = _ready(holder.stdout.fileno())
         pid = output.partition(READY)[2].split(b"\n")[0]
-        if not pid.isdigit() or processes.run_of(int(pid), root.path) != task.run:
+        if not pid.isdigit() or len(pid) > MOST_DIGITS or processes.run_of(int(pid), root.path) != task.run:
             lines = "; ".join(output.decode("utf-8", "replace").strip().splitlines()[-2:])
             raise OSError(f"{engine} made no container: {lines[:MOST_TEXT] or 'no output'}")
         container.keep(int(pid))

@@ -86,6 +86,7 @@ def test_a_process_without_the_mark_of_the_run_is_not_joined(made: Make) -> None
     ("body", "within_s", "error"),
     [
         ("while True: sys.stdout.write('ready ' * 999)", 60, "prints more than 64 KiB"),
+        ("print('pylaunch-holder', '1' * 5000, flush=True)", 60, "apptainer made no container"),
         ("sys.exit('no space left')", 60, "apptainer made no container: no space left"),
         ("print(1, flush=True)", 1, "no answer within 1 s"),
     ],
@@ -123,7 +124,8 @@ def test_an_engine_that_survives_sigkill_does_not_keep_the_agent(made: Make, mon
 
 def test_a_program_or_a_path_that_is_not_in_the_image_is_named_before_the_release(made: Make, tmp_path: Path) -> None:
     join, out = made().join, (str(tmp_path / "out"), str(tmp_path / "err"))
-    for argv, needs, error in [(["/no/python"], [], "/no/python"), (["true"], ["train.py"], "train.py")]:
+    absent: tuple[list[str], list[str], str] = (["/no/python"], [], "/no/python")
+    for argv, needs, error in [absent, (["/usr"], [], "/usr"), (["true"], ["train.py"], "train.py")]:
         pid, reading = spawn.spawn(spawn.Exec(argv, dict(os.environ), str(tmp_path), join, needs), out, os.pipe())
         assert not spawn.reached_gate(reading)
         os.close(reading)

@@ -148,7 +148,8 @@ def _look_for(what: Exec) -> None:
     """Raise OSError for a program or a path that is not in the container: its exec would fail after the release."""
     program = what.argv[0]
     directories = [""] if "/" in program else os.get_exec_path(what.env)
-    if not any(os.access(os.path.join(each, program), os.X_OK) for each in directories):
+    found = (os.path.join(each, program) for each in directories)
+    if not any(os.path.isfile(path) and os.access(path, os.X_OK) for path in found):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
     for path in what.needs:
         os.stat(path)
