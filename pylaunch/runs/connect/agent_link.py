@@ -198,13 +198,13 @@ class AgentLink:
         """The next message is awaited: only then can the node be silent; else the controller does not listen."""
 
     async def send(self, message: object) -> None:
-        """Send `message`. Raises LinkError when the connection has ended."""
+        """Send `message`. Raises LinkError when the connection has ended; what came before that can still be read."""
         if isinstance(message, protocol.Follow):
             self.requested = frozenset(message.streams or ())
         try:
             await self._child.send(protocol.encode(message))
         except ConnectionError:
-            raise LinkError(await self.why_it_ended()) from None
+            raise LinkError(CLOSED) from None
 
     async def messages(self) -> AsyncIterator[tuple[object, int]]:
         """Yield the messages of the agent, each with the bytes of its line, until the connection ends."""
