@@ -5,24 +5,19 @@ from collections.abc import Callable
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from pylaunch import __version__
-from pylaunch.features.report.rows import NodeRow, RankRow, nodes, start_skew
+from pylaunch.features.report.rows import SHOWN, nodes, ticks
 from pylaunch.model.clock import in_utc
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.model.text.sanitise import rank_output, visible
 from pylaunch.verdict.failure_evidence import seconds
 
 MOST_EVIDENCE = 40
-MOST_CAUSES = 20
-MOST_REPORTS = 20
 LONGEST_TEXT = 600
 """Characters of a text in a sentence."""
-
-TOP_LINES = 12
-"""Last lines of the rank at the top of the page; its host has more."""
 
 
 def page(record: RunRecord, made_at: float, hide: Callable[[str], str], complete: Callable[[str], str] = str) -> str:
@@ -31,9 +26,7 @@ def page(record: RunRecord, made_at: float, hide: Callable[[str], str], complete
     `hide` masks secrets, `complete` adds the inventory to a hint.
     """
     plan, outcome = record.plan, record.outcome
-    rows, skew = nodes(record, hide), start_skew(record)
     causes = () if outcome is None else outcome.causes
-    lasted = "" if outcome is None else seconds(outcome.ended_at - record.created_at)
     values = {
         "run": plan.run,
         "status": "no outcome is recorded" if outcome is None else outcome.status.value,
@@ -42,20 +35,16 @@ def page(record: RunRecord, made_at: float, hide: Callable[[str], str], complete
         "hint": complete(_hint(plan, outcome)),
         "evidence": _evidence(plan, outcome),
         "cause": causes[0] if causes else None,
-        "other_causes": causes[1:MOST_CAUSES],
-        "rejected": () if outcome is None else outcome.rejected[:MOST_CAUSES],
-        "shown": _shown(outcome, (*rows.shown, *rows.folded)),
-        "top_lines": TOP_LINES,
         "world_size": plan.world_size,
         "hosts": fold(plan.cluster.names),
         "command": shortened(quoted(plan.job.command)),
         "started_by": record.started_by,
         "started": moment(record.created_at),
-        "lasted": lasted,
+        "lasted": "" if outcome is None else seconds(outcome.ended_at - record.created_at),
         "made": moment(made_at),
-        "skew": None if skew is None else seconds(skew),
-        "nodes": rows,
-        "hangs": _hangs(record),
+        "nodes": nodes(record, hide),
+        "most": SHOWN,
+        "ticks": ticks(record),
         "version": __version__,
     }
     return _template(hide).render(values)
@@ -120,20 +109,6 @@ def _hint(plan: RunPlan, outcome: Outcome | None) -> str:
     if rank is None and outcome.first_failure is not None:
         rank = outcome.first_failure.rank
     return pylaunch("logs", plan.attempt, *(("--rank", str(rank)) if rank is not None else ("--launcher",)))
-
-
-def _hangs(record: RunRecord) -> list[tuple[str, Event]]:
-    """Return the reports that ranks do not advance, or advance again, each with its time after the start."""
-    reports = [event for event in record.events if event.kind in (EventKind.HANG, EventKind.ADVANCING)]
-    return [(seconds(event.time - record.created_at), event) for event in reports[-MOST_REPORTS:]]
-
-
-def _shown(outcome: Outcome | None, rows: tuple[NodeRow, ...]) -> RankRow | None:
-    """Return the rank whose last lines are at the top: the named one, else the first that failed."""
-    if outcome is None or outcome.first_failure is None:
-        return None
-    number = outcome.first_failure.rank
-    return next((rank for row in rows for rank in row.ranks if rank.rank == number), None)
 
 
 def moment(time: float) -> str:

@@ -1,6 +1,6 @@
 """Nodes of a run for a report: their ranks with last lines, and bars on one axis in thousandths of its width. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.hostset import fold_ranks
@@ -17,13 +17,12 @@ LANE = 8
 
 LEAST_BAR = 2.0
 SHOWN = 16
-"""Nodes that are shown; of more, those without an event of their own are folded away."""
+"""Nodes that are shown, those with an event of their own first; more are folded away."""
 
 ALL_LOGS, ONE_LOG, LEAST_LOG = 1_000_000, 20_000, 1000
 """Characters of the last lines of all ranks together, and of one rank."""
 
 LONGEST_LINE = 2000
-CONTACTS = {EventKind.CONTACT_LOST: "contact lost", EventKind.CONTACT_REGAINED: "contact regained"}
 
 
 @dataclass(frozen=True)
@@ -46,23 +45,15 @@ class RankRow:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A moment on the axis: a failure, or a lost contact."""
-
-    x: float
-    kind: str
-    title: str
-
-
-@dataclass(frozen=True)
 class NodeRow:
     """One node."""
 
     host: str
     ranks: tuple[RankRow, ...]
-    marks: tuple[Mark, ...]
     note: str
     is_cause: bool
+    is_open: bool
+    """Its last lines are shown at once: those of the named rank, else of the first that failed."""
 
     @property
     def height(self) -> int:
@@ -83,27 +74,6 @@ class NodeRow:
         return any(rank.lines or rank.is_named for rank in self.ranks)
 
 
-@dataclass(frozen=True)
-class Nodes:
-    """Nodes on one axis."""
-
-    shown: tuple[NodeRow, ...] = ()
-    folded: tuple[NodeRow, ...] = ()
-    """Further nodes, for a reader who wants all of them."""
-
-    ticks: tuple[str, ...] = ()
-    """Labels at equal distances, from the first instant to the last; () where no start is recorded."""
-
-
-def start_skew(record: RunRecord) -> float | None:
-    """Return the seconds between the first ranks of the first and of the last node; None for fewer than two nodes."""
-    found: dict[str, float] = {}
-    for event in record.events:
-        if event.kind is EventKind.RANK_STARTED and event.host is not None:
-            found[event.host] = min(event.time, found.get(event.host, event.time))
-    return max(found.values()) - min(found.values()) if len(found) > 1 else None
-
-
 class _Axis:
     """Ranks of a run from their start to their end."""
 
@@ -121,26 +91,24 @@ class _Axis:
         return round(min(1.0, max(0.0, (time - self.begin) / self.span)) * WIDTH, 1)
 
 
-def nodes(record: RunRecord, hide: Callable[[str], str]) -> Nodes:
+def nodes(record: RunRecord, hide: Callable[[str], str]) -> list[NodeRow]:
     """Return the nodes of a run that has started; `hide` masks secrets in lines of ranks before these are cut."""
     if not record.has_started:
-        return Nodes()
+        return []
     axis, limit = _Axis(record), max(LEAST_LOG, min(ONE_LOG, ALL_LOGS // max(1, record.plan.world_size)))
-    named = None if record.outcome is None else record.outcome.named
-    rows = [_row(node, record, axis, named, lambda end: last_lines(end, limit, hide)) for node in record.plan.nodes]
-    shown = rows
-    if len(rows) > SHOWN:
-        own = sorted((row for row in rows if row.is_cause or row.marks), key=lambda row: not row.is_cause)
-        shown = own[:SHOWN] or rows[:1]
-    hosts = {row.host for row in shown}
-    ticks = [seconds(axis.span * part / 4) for part in range(5)] if axis.started else []
-    return Nodes(tuple(shown), tuple(row for row in rows if row.host not in hosts), tuple(ticks))
+    rows = [_row(node, record, axis, lambda end: last_lines(end, limit, hide)) for node in record.plan.nodes]
+    return rows if len(rows) <= SHOWN else sorted(rows, key=lambda row: (not row.is_open, not row.note))
 
 
-def _row(
-    node: NodePlan, record: RunRecord, axis: _Axis, named: Named | None, lines: Callable[[RankEnd], tuple[str, ...]]
-) -> NodeRow:
+def ticks(record: RunRecord) -> list[str]:
+    """Return labels at equal distances of the axis; [] where no start is recorded."""
+    axis = _Axis(record)
+    return [seconds(axis.span * part / 4) for part in range(5)] if axis.started else []
+
+
+def _row(node: NodePlan, record: RunRecord, axis: _Axis, lines: Callable[[RankEnd], tuple[str, ...]]) -> NodeRow:
     host, ranks = node.host.name, []
+    named, first = (None, None) if record.outcome is None else (record.outcome.named, record.outcome.first_failure)
     for rank in (each.rank for each in node.ranks):
         end, began = axis.ends.get(rank), axis.started.get(rank)
         kind, what = _kind(end)
@@ -152,27 +120,13 @@ def _row(
             width = max(LEAST_BAR, round(axis.x(until) - x, 1))
             title = f"rank {rank}: {what} after {seconds(until - began)}"
         ranks.append(RankRow(rank, kind, what, step, tail, named == Named(host, rank), x, width, title))
-    marks = tuple(_marks(node, record, axis))
-    own = [end for end in (axis.ends.get(each.rank) for each in ranks) if end is not None and _is_own(end)]
-    note = "contact lost" if any(mark.kind == "contact" for mark in marks) else ""
-    if own:
+    is_lost = any(event.kind is EventKind.CONTACT_LOST and event.host == host for event in record.events)
+    note = "contact lost" if is_lost else ""
+    if own := [end for end in axis.ends.values() if end.host == host and end.failed and not end.symptom]:
         who = fold_ranks(sorted(end.rank for end in own if end.rank is not None))
         note = f"rank {who} failed at {seconds(min(end.time for end in own) - axis.begin)}"
-    return NodeRow(host, tuple(ranks), marks, note, named is not None and named.host == host)
-
-
-def _marks(node: NodePlan, record: RunRecord, axis: _Axis) -> Iterator[Mark]:
-    for rank in node.ranks:
-        end = axis.ends.get(rank.rank)
-        if end is not None and _is_own(end):
-            yield Mark(axis.x(end.time), "failure", f"{end.who} {described(end)}")
-    for event in record.events:
-        if event.host == node.host.name and event.kind in CONTACTS:
-            yield Mark(axis.x(event.time), "contact", f"{CONTACTS[event.kind]} {event.text}".strip())
-
-
-def _is_own(end: RankEnd) -> bool:
-    return end.failed and not end.symptom
+    is_cause = named is not None and named.host == host
+    return NodeRow(host, tuple(ranks), note, is_cause, is_cause or (first is not None and first.host == host))
 
 
 def _kind(end: RankEnd | None) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.diagnosis.cause import FailureCause, RejectedCause
+from pylaunch.model.diagnosis.cause import FailureCause
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Named, Outcome, Status
@@ -46,10 +46,7 @@ def events(of: RunPlan) -> tuple[Event, ...]:
         for rank in node.ranks:
             found.append(Event(BEGUN + 3 + late / 10, EventKind.RANK_STARTED, name, rank.rank, "pid 4242"))
     phases = {"connect": 0.9, "prepare": 1.2, "release": 0.1, "skew": 0.06}
-    hang = Event(
-        BEGUN + 60, EventKind.HANG, text=f"hang: ranks 0-148 wait for rank 149 {HOSTILE[:90]}", lines=(HOSTILE[:400],)
-    )
-    return (*found, Event(BEGUN + 3.1, EventKind.RELEASED, seconds=phases), hang)
+    return (*found, Event(BEGUN + 3.1, EventKind.RELEASED, seconds=phases))
 
 
 def ends(of: RunPlan, cause: int) -> tuple[RankEnd, ...]:
@@ -73,9 +70,7 @@ def ends(of: RunPlan, cause: int) -> tuple[RankEnd, ...]:
 CAUSES = (
     FailureCause("out-of-memory", "the kernel killed rank 149", Confidence.MEDIUM, evidence=("oom_kill rose by 1",),
                  question="does it fail at the same step with half the batch?"),
-    FailureCause("storage-stall", "a disk was slow", Confidence.LOW, evidence=("io full 31 %",)),
 )  # fmt: skip
-REJECTED = (RejectedCause("rank 3 lost its connection", "it is a victim of rank 149"),)
 
 
 def record(of: RunPlan, cause: int) -> RunRecord:
@@ -87,7 +82,7 @@ def record(of: RunPlan, cause: int) -> RunRecord:
         BEGUN + 64, all_ends, {}, first_failure=first, named=Named(first.host, cause),
         evidence=("the kernel killed process 4242 (python) of cgroup /pylaunch/7f3a9c01", "memory.max 4294967296"),
     )  # fmt: skip
-    with_causes = replace(outcome, causes=CAUSES, rejected=REJECTED)
+    with_causes = replace(outcome, causes=CAUSES)
     return RunRecord(of, "0123456789abcdef", BEGUN, events(of), with_causes, started_by="alice on laptop")
 
 
@@ -106,7 +101,6 @@ def hostile() -> RunRecord:
     cause = FailureCause(evil, evil, Confidence.MEDIUM, evidence=(evil,), question=evil, hint=evil)
     outcome = replace(
         base.outcome, ends=tuple(replace(end, last_lines=tuple(HOSTILE.split("\n"))) for end in base.outcome.ends),
-        reason=HOSTILE[:3000], evidence=(HOSTILE[:500],), hint="<b>hint</b>", causes=(cause, cause),
-        rejected=(RejectedCause(evil, evil),),
+        reason=HOSTILE[:3000], evidence=(HOSTILE[:500],), hint="<b>hint</b>", causes=(cause,),
     )  # fmt: skip
     return replace(base, outcome=outcome)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.features.report.page import page
-from pylaunch.features.report.rows import SHOWN, last_lines, nodes
+from pylaunch.features.report.rows import last_lines, nodes
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.text.redaction import Redaction
 from tests.features.report import samples
@@ -31,13 +31,10 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     assert found.text["started-by"] == "started by alice on laptop"
     assert "oom_kill rose by 1" in found.text["verdict"]
     assert "medium confidence: out-of-memory; to be sure: does it fail at the same step" in found.text["verdict"]
-    assert re.search(r"low confidence a disk was slow\s*io full 31 %", found.text["causes"])
-    assert "(it is a victim of rank 149)" in found.text["causes"]
     assert f"pylaunch logs 7f3a9c01 --rank {samples.CAUSE}" in found.text["verdict"]
-    assert f"[rank{samples.CAUSE}] step 29" in found.text["last-lines"]
     assert f"rank {samples.CAUSE} failed at" in found.text["timeline"]
-    assert "hang: ranks 0-148 wait for rank 149" in found.text["hangs"]
     assert "gpu038 ranks 148,150-151 stopped; rank 149 failed" in found.text["ranks"]
+    assert f"[rank{samples.CAUSE}] step 29" in found.text["ranks"]
 
 
 def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
@@ -48,7 +45,7 @@ def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
     assert len(large.encode()) < 5_000_000
     found = Document(large)
     assert found.elements["svg"] == 64
-    assert found.elements["details"] == 1 + 64 + 2
+    assert found.elements["details"] == 64 + 2
     assert sum(name == "open" for name, _ in found.attributes) == 1
 
 
@@ -94,7 +91,7 @@ def test_the_named_host_is_not_folded_away_where_many_others_failed_before_it_in
     assert record.outcome is not None
     failed = tuple(replace(end, stopped=False) for end in record.outcome.ends)
     found = nodes(replace(record, outcome=replace(record.outcome, ends=failed)), NOTHING)
-    assert (found.shown[0].host, len(found.shown), len(found.folded)) == ("gpu038", SHOWN, 64 - SHOWN)
+    assert (found[0].host, len(found)) == ("gpu038", 64)
 
 
 def test_a_last_line_that_is_longer_than_all_of_its_rank_s_share_is_cut_and_not_left_out() -> None:
