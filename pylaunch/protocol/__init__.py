@@ -1,7 +1,6 @@
 """The protocol between controller and agent: `messages` documents it."""
 
 from pylaunch.protocol.examination import UNASKED as UNASKED
-from pylaunch.protocol.examination import ChildProcess as ChildProcess
 from pylaunch.protocol.examination import Collective as Collective
 from pylaunch.protocol.examination import Examined as Examined
 from pylaunch.protocol.examination import Frame as Frame

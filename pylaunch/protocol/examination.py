@@ -20,8 +20,6 @@ MOST_TENSORS = 8
 MOST_FRAMES = 4096
 """Different places in the code of one rank."""
 
-MOST_CHILDREN = 16
-MOST_WAITS = 8
 LONGEST_TEXT = 300
 """Characters of a name, a path or a note."""
 
@@ -93,32 +91,6 @@ class Collective:
 
 
 @dataclass(frozen=True)
-class ChildProcess:
-    """A process that a rank started, or a process of that: a DataLoader worker, a compiler."""
-
-    pid: int
-    name: str
-    """Name of its program or of its main thread, as the kernel has it."""
-
-    state: str
-    """State letter of /proc/PID/stat."""
-
-    cpu_s: float
-    waits: tuple[str, ...] = ()
-    """System calls of its threads, each once; "running" or "unknown" for threads in none."""
-
-    @property
-    def is_stopped(self) -> bool:
-        """True if a signal or a debugger stopped it."""
-        return self.state in STOPPED_STATES
-
-    @property
-    def waits_for_lock(self) -> bool:
-        """True if all of its threads wait for a lock, or for a condition of another thread or process."""
-        return self.waits == ("futex",)
-
-
-@dataclass(frozen=True)
 class RankView:
     """A rank at one moment. The controller sets `host`; all else is what the rank or its node says: data."""
 
@@ -170,12 +142,6 @@ class RankView:
 
     moved: int | None = None
     """Bytes that its processes have read and written, apart from `recv` and `send`; None if unknown."""
-
-    children: tuple[ChildProcess, ...] = ()
-    """The first processes that it started; stopped ones and those that only wait for a lock precede the others."""
-
-    child_count: int = 0
-    """Number of all processes that it started."""
 
     serial: int = UNASKED
     """`Examine.serial`, or UNASKED."""

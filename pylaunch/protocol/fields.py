@@ -11,7 +11,6 @@ from typing import Any, Mapping, TypeVar
 
 from pylaunch.base.dataclass import MISSING, fields
 from pylaunch.protocol.examination import (
-    MOST_CHILDREN,
     MOST_COLLECTIVES,
     MOST_GROUP_RANKS,
     MOST_GROUPS,
@@ -19,7 +18,6 @@ from pylaunch.protocol.examination import (
     MOST_STACK_FRAMES,
     MOST_TENSORS,
     MOST_THREADS,
-    MOST_WAITS,
 )
 
 OR_NONE = " | None"
@@ -37,8 +35,7 @@ MOST = {
     "HostEvidence.missing": MOST_FACTS,
     "RankView.threads": MOST_THREADS, "RankView.groups": MOST_GROUPS,
     "RankView.collectives": -MOST_COLLECTIVES,
-    "RankView.children": MOST_CHILDREN,
-    "ChildProcess.waits": MOST_WAITS, "ThreadStack.frames": MOST_STACK_FRAMES,
+    "ThreadStack.frames": MOST_STACK_FRAMES,
     "ProcessGroup.ranks": MOST_GROUP_RANKS, "Collective.call_site": MOST_SITE_FRAMES,
     "Collective.input_sizes": MOST_TENSORS, "Collective.output_sizes": MOST_TENSORS,
     "Collective.dtypes": MOST_TENSORS,

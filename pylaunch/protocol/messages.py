@@ -32,7 +32,6 @@ from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.protocol import fields
 from pylaunch.protocol.examination import (
     LONGEST_TEXT,
-    ChildProcess,
     Collective,
     Examined,
     Frame,
@@ -275,7 +274,7 @@ FROM_AGENT = (
 _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
     NodeTask, RankTask, Need, ContainerTask, MountTask,
     OutOfMemory, RankState, Reason, RankSigns, KernelEvent, StuckConnection,
-    Frame, ThreadStack, ProcessGroup, Collective, ChildProcess,
+    Frame, ThreadStack, ProcessGroup, Collective,
 )}  # fmt: skip
 _LONGEST = {
     **dict.fromkeys((RankEnd, Stopping, Finished, Skipped, Failed, PeersTried), 4000),

@@ -72,13 +72,11 @@ def test_a_rank_that_is_late_for_a_collective_is_seen_in_the_views_of_all_ranks(
             return {}  # Not released yet.
         pending = [each for each in found[0].collectives if not each.is_retired]
         waits, loads = pending and "all_reduce" in functions(found[0]), functions(found[1])[:1] == ["load"]
-        at_locks = [child.waits for child in found[1].children] == [("futex",)] * 2
-        return found if waits and loads and at_locks and len(found[1].collectives) == 4 else {}
+        return found if waits and loads and len(found[1].collectives) == 4 else {}
 
     found = wait_until(late, "rank 0 in its fourth all_reduce, rank 1 in load", 180.0)
     waits, loads = found[0], found[1]
     assert (waits.source, waits.note, loads.note) == ("helper", "", "")
-    assert all(child.name.startswith("pt_data_worker") for child in loads.children)
     last = waits.collectives[-1]
     assert (last.group, last.sequence, last.operation, last.input_sizes) == ("0", 4, "all_reduce", ((2, 3),))
     assert (last.dtypes, last.is_p2p) == (("Float",), False)

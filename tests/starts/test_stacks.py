@@ -1,7 +1,6 @@
 """`pylaunch stacks`, and what a failed run keeps of the stacks of its ranks."""
 
 import contextlib
-import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +19,6 @@ def train(): load()
 def evaluate(): load()
 open(os.environ["PYLAUNCH_RANK"] + ".up", "w").close()
 if os.environ["PYLAUNCH_RANK"] == "3":
-    os.fork() or time.sleep(600)
     evaluate()
 if os.environ["PYLAUNCH_RANK"] == "2":
     while not os.path.exists("fail"): time.sleep(0.02)
@@ -56,13 +54,12 @@ def test_ranks_with_the_same_stack_are_shown_once_and_a_failed_run_keeps_them(
     with started(cluster, tmp_path) as run:
         (name,) = cluster.outcomes()
 
-        together = "ranks 0-1 on n1: sleeping\n  load (train.py:3) <- train (train.py:4) <- <module> (train.py:13)\n"
-        alone = "rank 3 on n2: sleeping\n  load (train.py:3) <- evaluate (train.py:5) <- <module> (train.py:9)\n"
-        child = r"  child python3, pid \d+: in clock_nanosleep\n"
+        together = "ranks 0-1 on n1: sleeping\n  load (train.py:3) <- train (train.py:4) <- <module> (train.py:12)\n"
+        alone = "rank 3 on n2: sleeping\n  load (train.py:3) <- evaluate (train.py:5) <- <module> (train.py:8)\n"
 
         def in_place() -> bool:
             shown = cluster.run("stacks", name, code=ExitCode.DONE)
-            return together in shown.stdout and re.search(f"{re.escape(alone)}{child}", shown.stdout) is not None
+            return together in shown.stdout and alone in shown.stdout
 
         wait_until(in_place, "all ranks in their functions")
 
@@ -71,7 +68,6 @@ def test_ranks_with_the_same_stack_are_shown_once_and_a_failed_run_keeps_them(
             assert document["recorded"] is False
             (rank,) = document["ranks"]
             assert (rank["rank"], rank["on"]) == (3, "n2")
-            assert [child["waits"] for child in rank["children"]] == [["clock_nanosleep"]]
             return [frame["function"] for thread in rank["threads"] for frame in thread["frames"]]
 
         wait_until(lambda: functions()[:2] == ["load", "evaluate"], "an answer of rank 3")

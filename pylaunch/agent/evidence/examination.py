@@ -371,8 +371,6 @@ class Examination:
         answer = question.answer or _NOTHING
         process = rank_states.view(question.pid, question.answering)
         now = time.time()
-        is_recorded = self._request.serial == protocol.UNASKED
-        listed, count = ((), 0) if is_recorded else rank_states.children(process.pid)
         is_other = is_other_rank(answer.place, self._run.given(question.rank))
         if is_other:
             answer = replace(answer, groups=[], collectives=[], note=OTHER_RANK)
@@ -385,7 +383,7 @@ class Examination:
             source=question.source, note="; ".join(filter(None, (question.note, answer.note))),
             threads=tuple(answer.threads), groups=tuple(answer.groups), collectives=tuple(answer.collectives),
             handles=answer.handles, is_other_rank=is_other,
-            children=listed, child_count=count, serial=self._request.serial,
+            serial=self._request.serial,
         )  # fmt: skip
 
 

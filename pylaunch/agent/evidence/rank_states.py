@@ -17,7 +17,6 @@ from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.shared.text import link_of, names_in, stat_of, text_of, text_or_none, waits_in
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RunDirectory
-from pylaunch.protocol.examination import MOST_CHILDREN, MOST_WAITS
 
 STOPPED = "Tt"
 """Letters of a process that a signal or a debugger has stopped."""
@@ -269,36 +268,3 @@ def _io(directory: str) -> int:
         return sum(int(fields[name]) for name in COUNTERS)
     except (OSError, ValueError, KeyError):
         return 0
-
-
-MOST_READ = 64
-"""Children of one rank, and threads of one child, that are read."""
-
-LOCK = "futex"
-
-
-def children(pid: int) -> tuple[tuple[protocol.ChildProcess, ...], int]:
-    """Return the first descendants of `pid`, and the number of all. Stopped ones and those at a lock precede."""
-    pids = list(family(pid))[1:]
-    found = [child for child in map(_child, pids[:MOST_READ]) if child is not None]
-    found.sort(key=lambda child: (not child.is_stopped, not child.waits_for_lock, child.pid))
-    return tuple(found[:MOST_CHILDREN]), len(pids)
-
-
-def _child(pid: int) -> protocol.ChildProcess | None:
-    try:
-        name, _, rest = text_of(f"/proc/{pid}/stat").partition("(")[2].rpartition(")")
-        fields = rest.split()
-        threads = os.listdir(f"/proc/{pid}/task")[:MOST_READ]
-        waits = tuple(sorted({_wait(int(thread)) for thread in threads})[:MOST_WAITS])
-        return protocol.ChildProcess(pid, name, fields[0], seconds(fields), waits)
-    except (OSError, IndexError, ValueError):
-        return None
-
-
-def _wait(thread: int) -> str:
-    """Return the system call in which `thread` waits, else the kernel function; "running" or "unknown" without one."""
-    name = syscall(thread) or waits_in(thread)
-    if name:
-        return LOCK if name.startswith("futex") else name
-    return "running" if letter(thread) == "R" else "unknown"

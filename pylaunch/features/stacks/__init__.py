@@ -1,4 +1,4 @@
-"""What each rank of a run does: stacks, collectives and child processes (`stacks`).
+"""What each rank of a run does: stacks and collectives (`stacks`).
 
 page         pure: ranks with the same stack, as text
 command      `stacks`; `runs/stacks.py` asks the nodes, as the Python API does

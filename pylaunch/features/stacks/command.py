@@ -101,6 +101,4 @@ def _view(view: RankView) -> dict[str, object]:
         "threads": [asdict(thread) for thread in view.threads],
         "process_groups": [asdict(group) for group in view.groups],
         "collectives": [asdict(each) for each in view.collectives],
-        "children": [asdict(child) for child in view.children],
-        "child_count": view.child_count,
     }

@@ -1,4 +1,4 @@
-"""Ranks whose stacks are equal, their stacks, children and collectives as lines of text. Pure."""
+"""Ranks whose stacks are equal, their stacks and collectives as lines of text. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,9 +15,6 @@ MOST_OWN = 8
 
 MOST_THREADS = 12
 """Other threads that are shown for one group of ranks."""
-
-MOST_PIDS = 4
-"""Process ids that are shown of children that do the same."""
 
 LAST = 3
 """Collectives that are shown for each process group."""
@@ -98,25 +95,6 @@ def short_path(path: str, workdir: str) -> str:
     return path.removeprefix(workdir.rstrip("/") + "/")
 
 
-@dataclass(frozen=True)
-class ChildGroup:
-    """Children of ranks that do the same."""
-
-    name: str
-    waits: tuple[str, ...]
-    pids: tuple[tuple[int, int], ...]
-    """Rank and process id of each."""
-
-
-def child_groups(group: StackGroup) -> list[ChildGroup]:
-    """Return the listed children of the ranks in `group`, those that do the same once, the smallest group first."""
-    found: dict[tuple[str, tuple[str, ...]], list[tuple[int, int]]] = {}
-    for view in group.views:
-        for child in view.children:
-            found.setdefault((child.name, child.waits), []).append((view.rank, child.pid))
-    return sorted((ChildGroup(*key, tuple(pids)) for key, pids in found.items()), key=lambda each: len(each.pids))
-
-
 def other_threads(group: StackGroup) -> list[tuple[str, tuple[int, ...], tuple[Frame, ...]]]:
     """Return name, ranks and stack of the other threads of a group; threads with equal names and stacks once."""
     found: dict[tuple[str, tuple[Frame, ...]], list[int]] = {}
@@ -172,19 +150,6 @@ def _group(group: StackGroup, workdir: str) -> Iterator[str]:
         yield f"  thread {_plain(name) or 'without a name'}{of}: {_stack(frames, workdir)}"
     if len(threads) > MOST_THREADS:
         yield f"  … {len(threads) - MOST_THREADS} more threads; --json has all of them"
-    yield from _children(group)
-
-
-def _children(group: StackGroup) -> Iterator[str]:
-    groups = child_groups(group)
-    for each in groups[:MOST_THREADS]:
-        is_of_one = len(group.views) == 1
-        pids = ", ".join(str(pid) if is_of_one else f"{pid} (rank {rank})" for rank, pid in each.pids[:MOST_PIDS])
-        more = f" and {len(each.pids) - MOST_PIDS} more" if len(each.pids) > MOST_PIDS else ""
-        yield f"  child {_plain(each.name)}, pid {pids}{more}: in {_plain(', '.join(each.waits))}"
-    listed = sum(len(each.pids) for each in groups[:MOST_THREADS])
-    if (rest := sum(view.child_count for view in group.views) - listed) > 0:
-        yield f"  … {rest} more of the processes that the {'ranks' if len(group.views) > 1 else 'rank'} started"
 
 
 def _stack(frames: tuple[Frame, ...], workdir: str) -> str:

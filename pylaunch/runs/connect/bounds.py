@@ -95,9 +95,8 @@ class Scope:
 def _known(message: object) -> object:
     """Return `message` without words that no agent uses."""
     if isinstance(message, protocol.RankView):
-        children = tuple(replace(child, state=child.state[:1]) for child in message.children)
         source = message.source if message.source in SOURCES else ""
-        return replace(message, source=source, state=message.state[:1], children=children)
+        return replace(message, source=source, state=message.state[:1])
     return message
 
 

@@ -1,9 +1,7 @@
 """Ranks with equal stacks, and the frames that are shown."""
 
-from dataclasses import replace
-
-from pylaunch.features.stacks.page import ChildGroup, child_groups, other_threads, short_path, shown_stack, stack_groups
-from pylaunch.protocol.examination import ChildProcess, Frame, RankView, ThreadStack
+from pylaunch.features.stacks.page import other_threads, short_path, shown_stack, stack_groups
+from pylaunch.protocol.examination import Frame, RankView, ThreadStack
 
 TORCH = "/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
 REDUCE = (Frame("all_reduce", TORCH, 3210), Frame("wrapper", "/env/lib/python3.11/site-packages/torch/l.py", 83))
@@ -52,17 +50,3 @@ def test_other_threads_with_equal_names_and_stacks_are_shown_once() -> None:
     loader = ThreadStack("loader", is_main=False, frames=(TRAIN,))
     (group,) = stack_groups([view(0, MAIN, others=(loader, loader)), view(1, MAIN, others=(loader,)), view(2, MAIN)])
     assert other_threads(group) == [("loader", (0, 1), (TRAIN,))]
-
-
-def test_children_that_do_the_same_are_shown_once_and_the_rarest_first() -> None:
-    stuck = ChildProcess(12, "pt_data_worker", "S", 1.0, ("futex",))
-    views = [
-        replace(view(rank, MAIN), children=(ChildProcess(10 + rank, "pt_data_worker", "S", 1.0, ("poll",)),))
-        for rank in (0, 1)
-    ]
-    views[1] = replace(views[1], children=(*views[1].children, stuck))
-    (group,) = stack_groups(views)
-    assert child_groups(group) == [
-        ChildGroup("pt_data_worker", ("futex",), ((1, 12),)),
-        ChildGroup("pt_data_worker", ("poll",), ((0, 10), (1, 11))),
-    ]

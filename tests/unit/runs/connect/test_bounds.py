@@ -140,14 +140,6 @@ def test_what_a_node_invents_is_cut_or_omitted() -> None:
     assert {len(first.input_sizes), len(first.input_sizes[0]), len(first.dtypes)} == {bounds.MOST_TENSORS}
 
 
-def test_children_are_bounded() -> None:
-    child = protocol.ChildProcess(12, "c" * 1000, "Sleeping", 0.5, ("futex",) * 100)
-    view = bounded(protocol.RankView(3, "", 1.0, 0.0, 7, "S", 2.5, "", children=(child,) * 100, child_count=200))
-    assert (len(view.children), view.child_count) == (bounds.MOST_CHILDREN, 200)
-    first = view.children[0]
-    assert (len(first.name), first.state, len(first.waits)) == (bounds.LONGEST_TEXT, "S", bounds.MOST_WAITS)
-
-
 def test_a_node_can_fill_neither_the_record_nor_the_terminal() -> None:
     long = "x" * 400
     facts = protocol.HostEvidence(
