@@ -110,8 +110,9 @@ class JoinableContainer:
             assert stream is not None
             stream.close()
         until = time.monotonic() + END_S
+        has_ended = False
         try:
-            self._holder.wait(END_S)
+            has_ended = self._holder.wait(END_S) >= 0
         except subprocess.TimeoutExpired:
             os.killpg(self._holder.pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):  # A file system that does not answer keeps it.
@@ -120,7 +121,7 @@ class JoinableContainer:
         while time.monotonic() < until and self._lives():
             time.sleep(processes.POLL_S)
         # They may have left that to a process of their own, which takes long on a busy node.
-        return container_engines.remove_container(self._directory)
+        return container_engines.remove_container(self._directory, has_ended=has_ended)
 
     def _lives(self) -> bool:
         return any(each.pid in self.processes and each.state != "Z" for each in processes.mine())

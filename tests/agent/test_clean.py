@@ -170,13 +170,17 @@ def test_a_run_whose_container_cannot_be_removed_is_kept_and_named(
     (directory / "outcome.json").write_text('{"run": "dead1", "outcome": "refused", "message": "", "time": 0}')
     for _ in range(2):
         (left,) = node.cleaned()["left"]
-        assert left.endswith(" of run dead1 (docker): cannot connect to the daemon")
+        assert " of run dead1 (docker): cannot connect to the daemon; to remove it: docker rm --force pylaunch-" in left
     cleanup.of_run(str(node.root), "dead1", "n1", began=0.0, grace_s=None)
     assert json.loads(capsys.readouterr().out)["left"] == [left]
     (refused,) = node.refusal(task(tmp_path, "true"))
     assert (refused.code, refused.message) == ("leftovers-stay", f"of a dead run, could not remove {left}")
-    engine.write_text("#!/bin/sh\n")
-    assert "container of dead run dead1" in node.cleaned()["removed"]
+    engine.write_text("#!/bin/sh\necho No such container >&2\nexit 1\n")
+    for _ in range(2):  # Its client was killed: the daemon may make the container yet, which refuses no other run.
+        assert "the daemon may still make it" in node.cleaned()["left"][0]
+    node.prepared(task(tmp_path, "true", run="r2"))
+    engine.write_text("#!/bin/sh\necho $3\n")
+    assert node.cleaned()["removed"] == [left.partition(": cannot")[0], "files of run dead1"]
     assert not directory.exists()
 
 

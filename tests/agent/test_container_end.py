@@ -17,6 +17,7 @@ from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.run.worker_group import RankConnection, WorkerGroup
+from pylaunch.agent.serve.supervisor import Supervisor
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import Record
@@ -127,3 +128,32 @@ def test_a_signal_while_the_container_ends_stops_nothing(ending: Run) -> None:
     ending.stop(protocol.SIGNALLED, 0.0, time.monotonic())
     assert ending._workers.ended_from_outside == ""
     assert ending.outcome is None
+
+
+def test_a_run_ends_once(ending: Run) -> None:
+    thread = ending._container_end
+    ending._begin_end("aborted", "again")
+    assert ending._container_end is thread
+
+
+def test_a_run_that_is_aborted_lets_its_agent_wait_while_its_container_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time for Prepare and Release is over then."""
+    goes_on = threading.Event()
+    root = open_root(str(tmp_path / "root"))
+    directory = root.run("r1")
+    Path(directory.logs).mkdir(parents=True)
+    asked = task(tmp_path, "true")
+    workers = WorkerGroup(
+        protocol.Prepare(asked), root, directory, Container(lambda: [] if goes_on.wait(60) else ["late"])
+    )
+    with socket.socket() as listener:
+        supervisor = Supervisor(root, directory, listener)
+        supervisor._run = run = Run(workers, Holdings(asked, root), Record(directory), EventLoop())
+        now = supervisor._deadline + 1.0
+        supervisor._advance_run(now)
+        assert supervisor._timeout(now) > 0.0
+        goes_on.set()
+        assert finished(run).leftovers == []
+    assert [type(each) for each in run._record.events] == [protocol.Stopping, protocol.Finished]

@@ -100,7 +100,7 @@ def test_a_shell_that_floods_ends_or_is_silent_refuses_the_run(
 
 
 def test_a_container_that_stays_after_a_start_that_failed_is_named(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(container_engines, "remove_container", lambda directory: ["container c: no answer"])
+    monkeypatch.setattr(container_engines, "remove_container", lambda directory, has_ended: ["container c: no answer"])
     with pytest.raises(ContainerError, match="no space left; container c: no answer"):
         made("sys.exit('no space left')")
 

@@ -35,7 +35,7 @@ def of_dead_runs(root: str, targets: Sequence[Identity], *, dry_run: bool, quest
     found = _nothing()
     try:
         cleaned = clean.clean(open_root(root, make=False), dry_run=dry_run)
-        found.update({"removed": cleaned.removed, "left": cleaned.left})
+        found.update({"removed": cleaned.removed, "left": [*cleaned.left, *cleaned.awaited]})
     except AgentError as error:
         found["left"] = [str(error)]
     if targets:

@@ -138,6 +138,11 @@ def released(life: Life, now: float) -> Life:
     return replace(life, phase="running", running=running, launcher_running=life.has_launcher, released_at=now)
 
 
+def aborted(life: Life) -> Life:
+    """Apply an end before the release: nothing of the run is started any more, and its container may still end."""
+    return replace(life, phase="stopping")
+
+
 def rank_started(life: Life, rank: int) -> tuple[Life, list[Action]]:
     """Apply the start of `rank` by a launcher; a rank that starts while the node stops is terminated."""
     after = replace(life, running=life.running | {rank}, ended=life.ended - {rank})

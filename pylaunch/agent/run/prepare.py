@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from pylaunch import protocol
 from pylaunch.agent.run import checks, environment, gpu_checks, shipped_code
 from pylaunch.agent.run.holdings import Holdings
-from pylaunch.agent.run.run import Run
+from pylaunch.agent.run.run import LEFTOVER_GRACE_S, Run
 from pylaunch.agent.run.worker_group import WorkerGroup
-from pylaunch.agent.shared import clean
+from pylaunch.agent.shared import clean, processes
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import STOP_REQUESTED, Record, stop_requested
@@ -84,6 +84,9 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         workers.kill_at_gate()
         hint = f"pylaunch clean --limit {task.host}"
         left = workers.end_container()
+        if task.container is not None:
+            stay = processes.end_all(workers.all_processes, LEFTOVER_GRACE_S)
+            left += [f"{each}: it survives SIGKILL" for each in stay]
         reasons += [protocol.Reason("leftovers-stay", f"could not remove {each}", hint) for each in left]
         workers.remove_what_they_used()
         holdings.drop()

@@ -135,6 +135,7 @@ class Run:
         for started in self._workers.at_gate:
             self._loop.forget(started)
         self._workers.kill_at_gate()
+        self.life = lifecycle.aborted(self.life)
         self._record.append(protocol.Stopping(reason, time.time(), by_hand))
         self._begin_end("aborted", reason)
 
@@ -302,8 +303,10 @@ class Run:
             self._record.append(evidence)
 
     def _begin_end(self, outcome: str, message: str) -> None:
-        """End the run, and before that its container, beside the loop: its engine may take long, and a node must not be
-        silent for long."""
+        """End the run, once, and before that its container, beside the loop: its engine may take long, and a node must
+        not be silent for long."""
+        if self._is_ending:
+            return
         if self._workers.container is None:
             self._finish(outcome, message)
             return

@@ -21,6 +21,8 @@ class Cleaned:
 
     removed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    awaited: list[str] = field(default_factory=list)
+    """Containers that are not there, and that the daemon of their engine may still make."""
 
 
 def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
@@ -45,12 +47,8 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
                     remove(directory.file(name), f"socket {name} {of_run}")
             if short := _short_directory(directory):
                 remove(short, f"{short} {of_run}")
-            if container_engines.has_container(directory):
-                kept = [] if dry_run else container_engines.remove_container(directory)
-                if kept:
-                    cleaned.left += kept
-                    continue  # Without the files of the run, its container would not be found again.
-                cleaned.removed.append(f"container {of_run}")
+            if not _without_container(directory, cleaned, dry_run=dry_run):
+                continue  # Without the files of the run, its container would not be found again.
             if _never_started(directory):
                 remove(directory.path, f"files of run {directory.run}")
             else:
@@ -60,6 +58,19 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     for directory in dead[:-KEPT_RUNS]:
         remove(directory.path, f"files of run {directory.run}")
     return cleaned
+
+
+def _without_container(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> bool:
+    """Remove the container of a run, and return whether it is proven that there is none."""
+    state, container = (container_engines.look if dry_run else container_engines.removal)(directory)
+    found = {
+        container_engines.THERE: cleaned.removed,
+        container_engines.LEFT: cleaned.left,
+        container_engines.AWAITED: cleaned.awaited,
+    }
+    if state in found:
+        found[state].append(container)
+    return state in (container_engines.THERE, container_engines.ABSENT)
 
 
 def _end_orphans(root: NodeRoot, cleaned: Cleaned, *, dry_run: bool) -> None:

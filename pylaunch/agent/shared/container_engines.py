@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Mapping, Sequence
 
 from pylaunch.agent.shared import programs, rank_files
@@ -30,6 +31,12 @@ REMOVE_S = 8.0
 """Time to remove a container, or to look for it."""
 
 MOST_TEXT = 300
+
+SETTLED_S = 120.0
+"""Age of a note from which a daemon that answers has done what its client asked for: twice the time of a start."""
+
+THERE, ABSENT, AWAITED, LEFT = "there", "absent", "awaited", "left"
+"""States of a container. AWAITED: not there, and may follow; LEFT: there, or not known."""
 
 NOTE = "container"
 """File of a run: the engine that may keep a container of it."""
@@ -89,40 +96,58 @@ def noted(directory: RunDirectory, words: list[str]) -> list[str]:
     return [engine, verb, f"--name={_name(directory)}", *others]
 
 
-def has_container(directory: RunDirectory) -> bool:
-    """Return True if an engine may keep a container of the run."""
-    return os.path.lexists(directory.file(NOTE))
+def removal(directory: RunDirectory, *, has_ended: bool = False) -> tuple[str, str]:
+    """Remove the container that an engine keeps for a run: THERE (it was, and is removed), ABSENT, AWAITED or LEFT.
 
-
-def remove_container(directory: RunDirectory) -> list[str]:
-    """Remove the container that an engine keeps for a run, if any; return why it is left, [] if it is not there."""
-    left = _left(directory, ("rm", "--force"), "")
-    if not left:
+    The second value describes the container. `has_ended`: its engine ended on its own, so that none can follow.
+    """
+    state, phrase = _asked(directory, ("rm", "--force"), has_ended=has_ended)
+    if state in (THERE, ABSENT):
         with contextlib.suppress(FileNotFoundError):  # No container was noted, or another cleanup was faster.
             os.unlink(directory.file(NOTE))
-    return left
+    return state, phrase
+
+
+def look(directory: RunDirectory) -> tuple[str, str]:
+    """Return the state of the container of a run and what describes it. Changes nothing."""
+    return _asked(directory, ("container", "inspect"), has_ended=False)
+
+
+def remove_container(directory: RunDirectory, *, has_ended: bool = False) -> list[str]:
+    """Remove the container of a run, if any; return why it is or may be left, [] if it is not there."""
+    state, phrase = removal(directory, has_ended=has_ended)
+    return [phrase] if state in (AWAITED, LEFT) else []
 
 
 def kept_container(directory: RunDirectory) -> list[str]:
     """Return why the container of a run is or may be there, [] if it is not. Changes nothing."""
-    return _left(directory, ("container", "inspect"), "it is still there")
+    state, phrase = look(directory)
+    return [] if state == ABSENT else [phrase]
 
 
-def _left(directory: RunDirectory, verb: Sequence[str], if_done: str) -> list[str]:
-    """Return why a container is left after `verb` of its engine; `if_done` is the reason if that succeeds."""
+def _asked(directory: RunDirectory, verb: Sequence[str], *, has_ended: bool) -> tuple[str, str]:
+    note = directory.file(NOTE)
     try:
-        engine = rank_files.read(directory.file(NOTE), 16).decode("ascii", "replace")
+        engine = rank_files.read(note, 16).decode("ascii", "replace")
+        age_s = time.time() - os.lstat(note).st_mtime
     except OSError:
-        return []
-    why = f"{engine!r} is no engine"
-    if engine in OCI:
-        try:
-            ended = programs.ended([engine, *verb, _name(directory)], deadline_s=REMOVE_S)
-            why = if_done if ended.status == 0 else ended.errors.strip() or f"exit code {ended.status}"
-            why = "" if "no such container" in ended.errors.lower() else why
-        except (OSError, TimeoutError) as error:
-            why = str(error)
-    return [f"container {_name(directory)} of run {directory.run} ({engine}): {why[-MOST_TEXT:]}"] if why else []
+        return ABSENT, ""
+    what = f"container {_name(directory)} of run {directory.run} ({engine})"
+    if engine not in OCI:
+        return LEFT, f"{what}: {engine!r} is no engine"
+    hint = f"to remove it: {engine} rm --force {_name(directory)}"
+    try:
+        ended = programs.ended([engine, *verb, _name(directory)], deadline_s=REMOVE_S)
+    except (OSError, TimeoutError) as error:
+        return LEFT, f"{what}: {error}; {hint}"
+    if "no such container" in ended.errors.lower() or not (ended.status or ended.output.strip()):
+        if has_ended or engine == "podman" or age_s >= SETTLED_S:
+            return ABSENT, ""
+        return AWAITED, f"{what}: not there, but its client ended early and the daemon may still make it; {hint}"
+    if ended.status == 0:
+        return THERE, what
+    why = ended.errors.strip()[-MOST_TEXT:] or f"exit code {ended.status}"
+    return LEFT, f"{what}: {why}; {hint}"
 
 
 def _name(directory: RunDirectory) -> str:

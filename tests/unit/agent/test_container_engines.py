@@ -1,6 +1,7 @@
 """Command lines of engines that hold the container of ranks."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -51,23 +52,31 @@ def test_each_engine_gets_the_driver_the_user_and_the_mounts_from_the_outermost_
     assert container_engines.command(engine, image, MOUNTS, ENV, SHELL) == [engine, *words, image, *SHELL]
 
 
+ABSENT = ProgramEnd(1, "", "Error: No such container: pylaunch-12ab\n")
+DOWN = ProgramEnd(125, "", "Cannot connect to the Docker daemon\n")
+
+
 @pytest.mark.parametrize(
-    ("end", "left"),
+    ("engine", "end", "state"),
     [
-        (ProgramEnd(0, "", ""), []),
-        (ProgramEnd(1, "", "Error: no container with name or ID: No such container\n"), []),
-        (ProgramEnd(125, "", "Error: storage is locked\n"), ["Error: storage is locked"]),
-        (ProgramEnd(-9, "", ""), ["exit code -9"]),
+        ("docker", ProgramEnd(0, "pylaunch-12ab\n", ""), container_engines.THERE),
+        ("docker", ABSENT, container_engines.AWAITED),
+        ("docker", ProgramEnd(0, "", ABSENT.errors), container_engines.AWAITED),
+        ("podman", ABSENT, container_engines.ABSENT),
+        ("podman", ProgramEnd(0, "", ""), container_engines.ABSENT),
+        ("podman", ProgramEnd(125, "", "Error: storage is locked\n"), container_engines.LEFT),
+        ("docker", ProgramEnd(-9, "", ""), container_engines.LEFT),
     ],
 )
-def test_a_container_is_noted_until_its_engine_has_removed_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: ProgramEnd, left: list[str]
+def test_a_container_is_noted_until_its_engine_has_removed_it_or_can_make_it_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, end: ProgramEnd, state: str
 ) -> None:
     directory = RunDirectory("7f3a", str(tmp_path))
     assert container_engines.noted(directory, ["apptainer", "exec", NAME]) == ["apptainer", "exec", NAME]
-    assert not container_engines.has_container(directory)
-    engine, verb, name, image = container_engines.noted(directory, ["podman", "run", NAME])
-    assert (engine, verb, image) == ("podman", "run", NAME)
+    assert not (tmp_path / container_engines.NOTE).exists()
+    first, verb, option, image = container_engines.noted(directory, [engine, "run", NAME])
+    assert (first, verb, image) == (engine, "run", NAME)
+    name = option.partition("--name=")[2]
     asked: list[list[str]] = []
 
     def ended(words: list[str], **_: object) -> ProgramEnd:
@@ -75,26 +84,33 @@ def test_a_container_is_noted_until_its_engine_has_removed_it(
         return end
 
     monkeypatch.setattr(programs, "ended", ended)
-    why = container_engines.remove_container(directory)
-    assert [each.partition(" of run 7f3a (podman): ")[2] for each in why] == left
-    assert asked == [["podman", "rm", "--force", name.removeprefix("--name=")]]
-    assert container_engines.has_container(directory) == bool(left)
+    there = {container_engines.LEFT, container_engines.AWAITED}
+    assert [each.endswith(f"to remove it: {engine} rm --force {name}") for each in
+            container_engines.remove_container(directory)] == [True] * (state in there)  # fmt: skip
+    assert asked == [[engine, "rm", "--force", name]]
+    assert (tmp_path / container_engines.NOTE).exists() == (state in there)
+    if state != container_engines.LEFT:
+        container_engines.noted(directory, [engine, "run", NAME])
+        assert container_engines.removal(directory, has_ended=True)[0] in (container_engines.THERE, "absent")
+        assert not (tmp_path / container_engines.NOTE).exists()
 
 
 @pytest.mark.parametrize(
-    ("end", "left"),
+    ("end", "age_s", "left"),
     [
-        (ProgramEnd(0, "[{}]", ""), ["it is still there"]),
-        (ProgramEnd(1, "[]", "Error: No such container: pylaunch-12ab\n"), []),
-        (ProgramEnd(1, "", "Cannot connect to the Docker daemon\n"), ["Cannot connect to the Docker daemon"]),
+        (ProgramEnd(0, "[{}]", ""), 0, [""]),
+        (ABSENT, 0, [": not there, but its client ended early and the daemon may still make it; to remove it: "]),
+        (ABSENT, container_engines.SETTLED_S, []),
+        (DOWN, 0, [": Cannot connect to the Docker daemon; to remove it: "]),
     ],
 )
 def test_a_look_for_a_container_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: ProgramEnd, left: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: ProgramEnd, age_s: float, left: list[str]
 ) -> None:
     directory = RunDirectory("7f3a", str(tmp_path))
     assert container_engines.kept_container(directory) == []
-    container_engines.noted(directory, ["docker", "run", NAME])
+    name = container_engines.noted(directory, ["docker", "run", NAME])[2].partition("--name=")[2]
+    os.utime(tmp_path / "container", (time.time() - age_s,) * 2)
     asked: list[list[str]] = []
 
     def ended(words: list[str], **_: object) -> ProgramEnd:
@@ -102,10 +118,11 @@ def test_a_look_for_a_container_changes_nothing(
         return end
 
     monkeypatch.setattr(programs, "ended", ended)
-    why = container_engines.kept_container(directory)
-    assert [each.partition(" of run 7f3a (docker): ")[2] for each in why] == left
+    why = [each.partition(f"container {name} of run 7f3a (docker)")[2] for each in
+           container_engines.kept_container(directory)]  # fmt: skip
+    assert why == [each + f"docker rm --force {name}" * bool(each) for each in left]
     assert [words[:3] for words in asked] == [["docker", "container", "inspect"]]
-    assert container_engines.has_container(directory)
+    assert (tmp_path / container_engines.NOTE).exists()
 
 
 def test_a_note_that_names_no_engine_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
