@@ -38,7 +38,6 @@ _CORE = dict((
     _verb(VerbGroup.WATCH, "ps", "List runs, live and past", Names.RUN),
     _verb(VerbGroup.WATCH, "status", "Show one run: nodes, ranks, how far it is or how it ended", Names.RUN),
     _verb(VerbGroup.WATCH, "logs", "Show the output of the ranks of a run", Names.RUN),
-    _verb(VerbGroup.WATCH, "gpus", "Show every device of every host, and who holds it", Names.HOSTS),
     _verb(VerbGroup.MAINTAIN, "clean", "Remove processes and files of runs that are over", Names.HOSTS),
     _verb(VerbGroup.MAINTAIN, "help", "Print a page of the guides and of the reference"),
 ))  # fmt: skip

@@ -33,6 +33,7 @@ FEATURES = (
     "demo",
     "explain",
     "fetch",
+    "gpus",
     "init",
     "job",
     "notify",

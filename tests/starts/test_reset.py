@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pylaunch.checks.occupancy.look import refuse_live_ranks
 from pylaunch.errors import ClusterNotReadyError, ExitCode
+from pylaunch.features.provision.provisioning import refuse_live_ranks
 from pylaunch.inventory import load_cluster
 from tests.starts.cluster import DirectoryCluster, ended, says
 

@@ -1,4 +1,4 @@
-"""Asking all hosts at once who uses them: for `gpus`, which only looks, and `clean`, which looks again after.
+"""Ask all hosts at once who uses them: for verbs that only look, and for `clean`, which looks again after.
 
 A process is judged by its family, never by its name. It is left over when it holds a device or the rendezvous port, or
 carries the variables of a rank, and whoever started it is gone: the topmost of its ancestors that are ranks too has
@@ -8,7 +8,7 @@ terminals are open, and all of a run whose supervisor lives are at work. So is a
 and the program that keeps such a container and its ports (conmon): only the engine knows whether somebody wants it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pylaunch.agent.piped import cleanup
@@ -16,16 +16,11 @@ from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.probe.readers.hosts import occupants
 from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.base.dataclass import dataclass
-from pylaunch.base.layout import RUN_ID
-from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.hostset import fold
-from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.text import typed_json
-from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.probe.ask import Answered, Unreachable, ask, understood_all, unreachable_error
+from pylaunch.probe.ask import Answered, Unreachable, ask, understood_all
 from pylaunch.probe.program import asking, probe
 from pylaunch.protocol.readings.devices import Card, SmiReading
 from pylaunch.protocol.readings.hosts import CleanupReading, LeaseHolder, OccupantsReading, ProcessReading
@@ -270,108 +265,3 @@ _NO_CARDS: SmiReading = {"complaint": None, "driver": None, "cuda": None, "cards
 def _measured(found: Mapping[str, Any], reader: ReadingKey[V]) -> V | None:
     reading = answers.value(found, reader)
     return None if isinstance(reading, Unmeasured) else reading
-
-
-@dataclass(frozen=True)
-class DeviceView:
-    """One device of one host."""
-
-    host: str
-    index: int
-    model: str | None
-    """None for a device that only the inventory names."""
-
-    memory_used_mib: int | None
-    memory_total_mib: int | None
-    utilization_percent: int | None
-    lease: LeaseHolder | None
-    unleased: tuple[Occupant, ...]
-    """Processes that hold it and are not of the run that leases it."""
-
-
-def devices(host: Host, view: HostView) -> Iterator[DeviceView]:
-    """Every device in the inventory or in the output of nvidia-smi, in order of index."""
-    cards = {card["index"]: card for card in view.cards}
-    for index in sorted({*host.devices, *cards}):
-        card = cards.get(index)
-        lease = view.leases.get(index)
-        unleased = tuple(_unleased(view, index, card, lease))
-        if card is None:
-            yield DeviceView(host.name, index, None, None, None, None, lease, unleased)
-        else:
-            yield DeviceView(
-                host.name, index, card["name"], card["memory_used_mib"], card["memory_total_mib"],
-                card["utilization_percent"], lease, unleased,
-            )  # fmt: skip
-
-
-def _unleased(view: HostView, index: int, card: Card | None, lease: LeaseHolder | None) -> Iterator[Occupant]:
-    """Processes that hold the device file or memory of it without the lease. Index and device file may differ."""
-    minor = card["minor"] if card is not None else None
-    path = f"/dev/nvidia{index if minor is None else minor}"
-    on_card = {process["pid"]: process for process in (card["processes"] if card is not None else ())}
-    seen = view.occupancy
-    listed = set()
-    for occupant in (*seen.stale, *seen.at_work, *seen.foreign):
-        listed.add(occupant.pid)
-        holds = path in occupant.devices or occupant.pid in on_card
-        if holds and (lease is None or occupant.run != lease["run"]):
-            yield occupant
-    for pid, process in on_card.items():
-        if pid not in listed:
-            name = process["name"] or "a process that cannot be seen"
-            memory, inside = process["memory_mib"], process.get("container", "")
-            yield Occupant(pid or 0, 0, 0.0, "another user", name, "", (), (), False, None, memory, inside)
-
-
-@dataclass(frozen=True)
-class DeviceReport:
-    """Devices of all hosts that answered."""
-
-    views: Mapping[str, HostView]
-    devices: tuple[DeviceView, ...]
-    unreachable: Mapping[str, Unreachable]
-
-    @property
-    def without_devices(self) -> tuple[str, ...]:
-        """Hosts that have no device; not those whose nvidia-smi did not answer."""
-        views = self.views.items()
-        return tuple(name for name, view in views if view.complaint is None and not self.devices_of(name))
-
-    def devices_of(self, host: str) -> tuple[DeviceView, ...]:
-        """Return the devices of one host."""
-        return tuple(each for each in self.devices if each.host == host)
-
-
-def list_devices(cluster: Cluster) -> DeviceReport:
-    """Ask every host of `cluster` for its devices. Changes nothing."""
-    views, unreachable = look(cluster, USUAL_PORT)
-    found = tuple(each for host in cluster.hosts if host.name in views for each in devices(host, views[host.name]))
-    return DeviceReport(views, found, unreachable)
-
-
-def refuse_live_ranks(cluster: Cluster) -> None:
-    """Raise ClusterNotReadyError while ranks run on a host, or may run: their imports, and restarts, need
-    their environment. For a named environment, hosts know which runs use it: only ranks of others count."""
-    views, unreachable = look(cluster, USUAL_PORT)
-    if unreachable:
-        raise unreachable_error(unreachable, cluster)
-    hosts: dict[str, list[str]] = {}
-    own: dict[str, None] = {}
-    for name, view in views.items():
-        if view.processes_unread is not None:
-            hosts.setdefault(f"its processes cannot be read: {view.processes_unread}", []).append(name)
-        for each in (*view.occupancy.at_work, *view.occupancy.foreign):
-            if each.is_rank and (each.run is None or cluster.env_name is None):
-                what = "ranks that pylaunch did not start" if each.run is None else f"run {each.run}"
-                hosts.setdefault(f"{what} of {each.user}", []).append(name)
-                if each.run is not None and each in view.occupancy.at_work:
-                    own[each.run] = None
-    if not hosts:
-        return
-    stops = [pylaunch("stop", run) for run in own if RUN_ID.match(run)]
-    raise ClusterNotReadyError(
-        "ranks need the Python environment, so nothing was undone",
-        evidence=[f"{fold(dict.fromkeys(names))}: {what}" for what, names in hosts.items()],
-        hint="\n      ".join([*stops, f"who uses each host: {pylaunch('gpus')}"]),
-    )

@@ -13,7 +13,9 @@ result = reset_hosts(plan, emit, …)           undoes what the roles own
 from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.checks.occupancy.look import refuse_live_ranks
+from pylaunch.base.layout import RUN_ID
+from pylaunch.checks.occupancy.look import look
+from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features.provision.convergence import (
     PYTHON_ENV,
     Convergence,
@@ -33,6 +35,7 @@ from pylaunch.features.provision.file_lines import FileDifference, file_lines
 from pylaunch.inventory.keys import is_true
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
+from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.run import Notes, ignore
 from pylaunch.model.setting import (
     Circumstances,
@@ -44,6 +47,7 @@ from pylaunch.model.setting import (
     refuse_errors,
     settings_of,
 )
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe.ask import unreachable_error
 from pylaunch.store import content
 from pylaunch.transport.connections import disconnect
@@ -196,3 +200,30 @@ def reset_hosts(
     if result.failures:
         raise provision_error(request.cluster, result.failures)
     return result
+
+
+def refuse_live_ranks(cluster: Cluster) -> None:
+    """Raise ClusterNotReadyError while ranks run on a host, or may run: their imports, and restarts, need
+    their environment. For a named environment, hosts know which runs use it: only ranks of others count."""
+    views, unreachable = look(cluster, USUAL_PORT)
+    if unreachable:
+        raise unreachable_error(unreachable, cluster)
+    hosts: dict[str, list[str]] = {}
+    own: dict[str, None] = {}
+    for name, view in views.items():
+        if view.processes_unread is not None:
+            hosts.setdefault(f"its processes cannot be read: {view.processes_unread}", []).append(name)
+        for each in (*view.occupancy.at_work, *view.occupancy.foreign):
+            if each.is_rank and (each.run is None or cluster.env_name is None):
+                what = "ranks that pylaunch did not start" if each.run is None else f"run {each.run}"
+                hosts.setdefault(f"{what} of {each.user}", []).append(name)
+                if each.run is not None and each in view.occupancy.at_work:
+                    own[each.run] = None
+    if not hosts:
+        return
+    stops = [pylaunch("stop", run) for run in own if RUN_ID.match(run)]
+    raise ClusterNotReadyError(
+        "ranks need the Python environment, so nothing was undone",
+        evidence=[f"{fold(dict.fromkeys(names))}: {what}" for what, names in hosts.items()],
+        hint="\n      ".join([*stops, f"who uses each host: {pylaunch('gpus')}"]),
+    )

@@ -1,15 +1,11 @@
-"""Output of `gpus` and `clean` for many hosts in the same state."""
-
-from collections.abc import Mapping
+"""Output of `clean` for many hosts in the same state."""
 
 import pytest
 
 from pylaunch.base.dataclass import replace
 from pylaunch.checks.occupancy import clean as workflows_clean
-from pylaunch.checks.occupancy import look as workflows_gpus
-from pylaunch.checks.occupancy.look import HostView, Occupancy, Occupant, Swept, Unread
+from pylaunch.checks.occupancy.look import HostView, Occupancy, Occupant, Swept
 from pylaunch.cli.commands.maintain import clean
-from pylaunch.cli.commands.watch import gpus
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
@@ -20,48 +16,14 @@ from pylaunch.protocol.readings.hosts import CleanupReading
 from pylaunch.runs import start_checks
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 7)))
-SILENT = {name: Unreachable("no key", f"pylaunch trust --limit {name}") for name in ("n5", "n6")}
-HINT = ["", "hint: pylaunch trust --limit 'n[5-6]'"]
-UNREAD = (Unread("gpu.smi", "no answer within 20 s"),)
 
 
-def view(unread: tuple[Unread, ...] = (), complaint: str | None = None) -> HostView:
-    return HostView(Occupancy(), (), complaint, {}, unread)
-
-
-def swept(removed: tuple[str, ...] = (), unread: tuple[Unread, ...] = ()) -> Swept:
+def swept(removed: tuple[str, ...] = ()) -> Swept:
     cleanup: CleanupReading = {
         "removed": [*removed], "ended": [], "left": [], "survives": [],
         "known": True, "restarted": False, "error": "",
     }  # fmt: skip
-    return Swept(cleanup, view(unread))
-
-
-@pytest.fixture
-def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    views = {
-        "n1": view(UNREAD),
-        "n2": view(UNREAD),
-        "n3": view(complaint="No devices"),
-        "n4": view(complaint="No devices"),
-    }
-    answers: Mapping[str, Swept] = {
-        "n1": swept(unread=UNREAD), "n2": swept(unread=UNREAD), "n3": swept(("run 7f3a",)), "n4": swept(),
-    }  # fmt: skip
-    for verb in (gpus, clean):
-        monkeypatch.setattr(verb, "hosts_to_ask", lambda inventory, limit: CLUSTER)
-    monkeypatch.setattr(workflows_gpus, "look", lambda cluster, port: (views, SILENT))
-    monkeypatch.setattr(workflows_clean, "sweep", lambda cluster, port, targets, dry_run: (answers, dict(SILENT)))
-
-
-def test_hosts_in_the_same_state_are_one_line_of_gpus(hosts: None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["gpus"]) == ExitCode.CLUSTER_NOT_READY
-    assert capsys.readouterr().err.splitlines()[1:] == [
-        "n[3-4]: nvidia-smi: No devices",
-        "n[1-2]: could not look at gpu.smi: no answer within 20 s",
-        "n[5-6]: no key",
-        *HINT,
-    ]
+    return Swept(cleanup, HostView(Occupancy(), (), None, {}, ()))
 
 
 def test_hosts_with_the_same_leftovers_are_one_line_of_clean(
@@ -104,6 +66,6 @@ def test_what_a_dead_run_left_does_not_survive_a_signal_that_it_never_got(
     emitted: list[str] = []
     start_checks.end_leftovers(plan, lambda event: emitted.append(getattr(event, "text", "")))
     assert emitted == ["n1: could not remove container pylaunch-12ab of run 7f3a (docker): no daemon"]
-    monkeypatch.setattr(start_checks, "sweep", lambda *_, dry_run: ({}, {"n1": SILENT["n5"]}))
+    monkeypatch.setattr(start_checks, "sweep", lambda *_, dry_run: ({}, {"n1": Unreachable("no key")}))
     start_checks.end_leftovers(plan, lambda event: emitted.append(getattr(event, "text", "")))
     assert emitted[1:] == ["n1: its leftovers are not known to have ended: no key"]

@@ -10,8 +10,6 @@ import click
 from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.checks.occupancy.clean import CleanReport, clean_hosts, end_stale
 from pylaunch.checks.occupancy.look import Occupant, Swept
-from pylaunch.cli.views import sweeping
-from pylaunch.cli.views.sweeping import as_data, described_process
 from pylaunch.errors import ExitCode
 from pylaunch.features import hosts_to_ask
 from pylaunch.model.diagnosis.host_errors import alike_errors, of_hosts
@@ -20,6 +18,7 @@ from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.proof import prove_runs
 from pylaunch.terminal import console, document, hints, options
+from pylaunch.terminal.views.processes import as_data, described_process, show_proofs
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
         for hosts, phrase in alike({name: each.cleanup["ended"] for name, each in report.ended.items()}):
             console.say(f"{hosts}: ended {phrase}")
     for proven in () if flags.dry_run else prove_runs(cluster, console.say):
-        sweeping.show_proofs(proven.run, proven.proofs)
+        show_proofs(proven.run, proven.proofs)
     if as_json:
         document.show(_as_data(report))
     _show_verdict(report)

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from pylaunch import features
-from pylaunch.cli.views import sweeping
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold
@@ -23,6 +22,7 @@ from pylaunch.terminal.flags.resolve_run import discovered, find_each
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.live import Live
 from pylaunch.terminal.views.outcome import show_proof
+from pylaunch.terminal.views.processes import show_proofs
 
 
 @click.command()
@@ -114,6 +114,6 @@ def _stop(record: RunRecord, *, now: bool) -> StopReport:
         return report
     if report.clean:
         console.say(f"run {run} stopped on {fold(report.clean)}")
-    sweeping.show_proofs(run, report.proofs)
+    show_proofs(run, report.proofs)
     show_proof(record.plan, outcome)
     return report

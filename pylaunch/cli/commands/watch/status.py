@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.views import sweeping
 from pylaunch.cli.views.status import board_now, progress, watch_attempts
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.model.hostset import fold_ranks
@@ -19,6 +18,7 @@ from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.board import Board
 from pylaunch.terminal.views.outcome import show_hang, show_outcome
+from pylaunch.terminal.views.processes import show_proofs
 from pylaunch.terminal.views.run_data import row, slurm_cell
 
 
@@ -44,7 +44,7 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, verbose: bo
             return ExitCode.DONE
         record = last
     known = report(record, console.say)
-    sweeping.show_proofs(record.plan.run, known.proofs)
+    show_proofs(record.plan.run, known.proofs)
     board = _board(known)
     if as_json:
         document.show({**run_data.details(known), **progress(board, time.time())})

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from pylaunch.checks.occupancy.look import DeviceReport, HostView, Occupancy, occupancy
+from pylaunch.checks.occupancy.look import occupancy
 from pylaunch.protocol.readings.hosts import ProcessReading
 
 ME, OTHER = 1000, 1001
@@ -118,11 +118,3 @@ def test_a_process_that_hides_its_environment_belongs_to_the_run_of_its_ancestor
     )  # fmt: skip
     assert [(each.pid, each.run) for each in found.at_work] == [(101, "7f3a"), (103, "7f3a")]
     assert found.stale == ()
-
-
-def test_nothing_is_claimed_of_the_devices_of_a_host_whose_nvidia_smi_does_not_answer() -> None:
-    views = {
-        name: HostView(Occupancy(), (), complaint, {}, ())
-        for name, complaint in (("n1", None), ("n2", "no answer from nvidia-smi within 15 s"))
-    }
-    assert DeviceReport(views, (), {}).without_devices == ("n1",)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pylaunch.checks.occupancy import look
 from pylaunch.checks.occupancy.look import HostView, Occupancy, Occupant, Unread
 from pylaunch.errors import ClusterNotReadyError
+from pylaunch.features.provision import provisioning
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import Unreachable
 
@@ -19,15 +19,15 @@ def rank(run: str | None, user: str = "ada") -> Occupant:
 def refusal(
     monkeypatch: pytest.MonkeyPatch, views: dict[str, HostView], unreachable: dict[str, Unreachable] | None = None
 ) -> str:
-    monkeypatch.setattr(look, "look", lambda cluster, port: (views, unreachable or {}))
+    monkeypatch.setattr(provisioning, "look", lambda cluster, port: (views, unreachable or {}))
     with pytest.raises(ClusterNotReadyError) as refused:
-        look.refuse_live_ranks(CLUSTER)
+        provisioning.refuse_live_ranks(CLUSTER)
     return refused.value.render()
 
 
 def test_hosts_without_ranks_may_be_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look, "look", lambda cluster, port: ({"n1": IDLE, "n2": IDLE}, {}))
-    look.refuse_live_ranks(CLUSTER)
+    monkeypatch.setattr(provisioning, "look", lambda cluster, port: ({"n1": IDLE, "n2": IDLE}, {}))
+    provisioning.refuse_live_ranks(CLUSTER)
 
 
 def test_a_host_that_does_not_answer_is_not_taken_for_idle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,13 +47,15 @@ def test_a_named_environment_may_go_while_runs_use_others_but_not_beside_ranks_o
 ) -> None:
     named, of_runs = CLUSTER.with_env_name("vision"), Occupancy(at_work=(rank("7f3a9c01"),))
     monkeypatch.setattr(
-        look, "look", lambda cluster, port: ({"n1": HostView(of_runs, (), None, {}, ()), "n2": IDLE}, {})
+        provisioning, "look", lambda cluster, port: ({"n1": HostView(of_runs, (), None, {}, ()), "n2": IDLE}, {})
     )
-    look.refuse_live_ranks(named)
+    provisioning.refuse_live_ranks(named)
     mixed = Occupancy(at_work=(rank("7f3a9c01"),), foreign=(rank(None, "eve"),))
-    monkeypatch.setattr(look, "look", lambda cluster, port: ({"n1": HostView(mixed, (), None, {}, ()), "n2": IDLE}, {}))
+    monkeypatch.setattr(
+        provisioning, "look", lambda cluster, port: ({"n1": HostView(mixed, (), None, {}, ()), "n2": IDLE}, {})
+    )
     with pytest.raises(ClusterNotReadyError) as refused:
-        look.refuse_live_ranks(named)
+        provisioning.refuse_live_ranks(named)
     assert "ranks that pylaunch did not start of eve" in refused.value.render()
     assert "7f3a9c01" not in refused.value.render()
 

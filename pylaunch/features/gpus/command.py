@@ -6,13 +6,14 @@ from pathlib import Path
 import click
 
 from pylaunch.base.dataclass import asdict
-from pylaunch.checks.occupancy.look import DeviceView, HostView, list_devices
-from pylaunch.cli.views.sweeping import as_data
+from pylaunch.checks.occupancy.look import HostView
 from pylaunch.errors import ExitCode
 from pylaunch.features import hosts_to_ask
+from pylaunch.features.gpus.devices import DeviceView, list_devices
 from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import alike, fold
 from pylaunch.terminal import console, document, hints, options
+from pylaunch.terminal.views.processes import as_data
 
 
 @click.command()
