@@ -67,22 +67,15 @@ AGENT_VARIABLES = (
 
 @dataclass(frozen=True)
 class ComposedVariable:
-    """Value of a variable, the layer it is from, and the values that it overrides, the highest layer first."""
+    """Value of a variable, and the layer it is from."""
 
     value: str
     layer: Layer
-    overrides: tuple[tuple[Layer, str], ...] = ()
 
 
 def compose(layers: Mapping[Layer, Mapping[str, str]]) -> dict[str, ComposedVariable]:
     """Return every variable of `layers` with the value of the highest layer that sets it."""
-    found: dict[str, ComposedVariable] = {}
-    for layer in Layer:
-        for name, value in layers.get(layer, {}).items():
-            below = found.get(name)
-            overrides = () if below is None else ((below.layer, below.value), *below.overrides)
-            found[name] = ComposedVariable(value, layer, overrides)
-    return found
+    return {name: ComposedVariable(value, layer) for layer in Layer for name, value in layers.get(layer, {}).items()}
 
 
 def composed_values(layers: Mapping[Layer, Mapping[str, str]]) -> dict[str, str]:

@@ -34,9 +34,6 @@ class EventKind(Enum):
     REFUSED = "refused"
     RELEASED = "released"
     RANK_STARTED = "rank_started"
-    FIRST_LINE = "first_line"
-    """A Python rank executes the first line of its script."""
-
     RANK_ENDED = "rank_ended"
     CONTACT_LOST = "contact_lost"
     CONTACT_REGAINED = "contact_regained"
@@ -45,8 +42,6 @@ class EventKind(Enum):
 
     ADVANCING = "advancing"
     """Ranks advance again after a hang was reported."""
-
-    """Ranks of the host got a signal after which they save a checkpoint."""
 
     STOP_ASKED = "stop_asked"
     ATTACHED = "attached"
@@ -120,28 +115,6 @@ class PreviousAttempt:
 
     run: str
     reason: str
-
-
-@dataclass(frozen=True)
-class FirstLineTiming:
-    """Times of the first line of user code in all ranks of an attempt, in seconds."""
-
-    last: float
-    """From the start of the first rank to the first line of the last one."""
-
-    skew: float
-    """Between the first lines of the first and of the last rank, on the controller's clock."""
-
-
-def first_line_timing(events: Iterable[Event], world_size: int) -> FirstLineTiming | None:
-    """Return the timing of the first lines; None unless all ranks have reported theirs."""
-    known = [event for event in events if event.rank is not None]
-    lines = {event.rank: event.time for event in known if event.kind is EventKind.FIRST_LINE}
-    started = [event.time for event in known if event.kind is EventKind.RANK_STARTED]
-    if not started or len(lines) < world_size:
-        return None
-    times = lines.values()
-    return FirstLineTiming(max(0.0, max(times) - min(started)), max(times) - min(times))
 
 
 def ran_s(events: Iterable[Event], outcome: Outcome) -> float | None:

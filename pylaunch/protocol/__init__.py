@@ -53,7 +53,6 @@ from pylaunch.protocol.node_task import NodeTask as NodeTask
 from pylaunch.protocol.node_task import RankTask as RankTask
 from pylaunch.protocol.progress import Activity as Activity
 from pylaunch.protocol.progress import CaughtUp as CaughtUp
-from pylaunch.protocol.progress import FirstLine as FirstLine
 from pylaunch.protocol.progress import Output as Output
 from pylaunch.protocol.progress import RankSigns as RankSigns
 from pylaunch.protocol.progress import RankStarted as RankStarted

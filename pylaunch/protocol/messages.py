@@ -9,7 +9,7 @@
     TryPeers(ports)    ──►
                        ◄── PeersTried   which of those ports it can connect to
     Release(at)        ──►
-                       ◄── Released, then RankStarted for each rank, and FirstLine for each that is a Python program
+                       ◄── Released, then RankStarted for each rank
     Follow(offsets)    ──►
                        ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped if slow
                        ◄── RankEnd … of ranks and the launcher, HostEvidence when a failure stops the node
@@ -45,7 +45,6 @@ from pylaunch.protocol.node_task import ContainerTask, MountTask, Need, NodeTask
 from pylaunch.protocol.progress import (
     Activity,
     CaughtUp,
-    FirstLine,
     Output,
     RankSigns,
     RankStarted,
@@ -267,7 +266,7 @@ AGENT_STOPPED = "agent-stopped"
 
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Stop)
 FROM_AGENT = (
-    Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, FirstLine, Output, Skipped,
+    Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, Output, Skipped,
     Activity, CaughtUp, RankEnd, Stopping, HostEvidence,
     RankView, Examined, Finished, Failed,
 )  # fmt: skip

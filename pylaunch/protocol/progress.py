@@ -44,14 +44,6 @@ class RankStarted:
 
 
 @dataclass(frozen=True)
-class FirstLine:
-    """A Python rank is about to execute the first line of its script."""
-
-    rank: int
-    time: float
-
-
-@dataclass(frozen=True)
 class Output:
     """Whole lines that a rank or the launcher wrote."""
 

@@ -76,7 +76,7 @@ def planned(lab: Lab, framework: str, *arguments: str) -> str:
     """The plan of the start, for which no node is asked, without the options as typed and the id of the run."""
     plan = json.loads(start(lab, framework, "--dry-run", "--json", *arguments).checked().stdout)["plan"]
     del plan["options"]
-    return str(plan).replace(plan["nodes"][0]["ranks"][0]["env"]["TORCHELASTIC_RUN_ID"], "the run")
+    return str(plan).replace(plan["nodes"][0]["ranks"][0]["env"]["TORCHELASTIC_RUN_ID"]["value"], "the run")
 
 
 def script(lab: Lab, name: str, text: str) -> str:

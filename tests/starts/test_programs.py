@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.errors import ExitCode
-from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 
 VIEW = "import os, sys; print(os.environ['RANK'], os.environ['WORLD_SIZE'], sys.argv[1:], __name__, __package__)"
@@ -41,7 +40,6 @@ def test_a_pasted_launcher_line_is_one_world_of_all_nodes(
     ]
     assert "pylaunch starts the ranks in place of torchrun, takes over --nproc-per-node 2" in start.stderr
     assert "--framework accelerate, because of accelerate.Accelerator" in start.stderr
-    assert documented(cluster.run("status", *cluster.outcomes(), "--json").stdout, "pylaunch status")["first_line"]
 
 
 def test_check_looks_at_the_script_of_a_pasted_line(

@@ -1,24 +1,17 @@
-"""Reports of a rank on itself: the exception that ended it, its last step, and the first line of its script.
+"""Reports of a rank on itself: the exception that ended it, and its last step.
 
 The error file follows torch's contract: TORCHELASTIC_ERROR_FILE names it, `record` of torch.distributed.elastic
 writes it as {"message": {"message": "RuntimeError: …", "extraInfo": {"py_callstack": "Traceback …"}}}.
-A Python rank reaches its script when `in_rank/sitecustomize.py` has returned: it sets that time as that of the file for
-its stacks. Programs that do not load the hook report none.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import stat
-import time
 from typing import TYPE_CHECKING, Any
 
-from pylaunch import protocol
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.event_loop import Part
-from pylaunch.agent.shared.record import Record
 from pylaunch.base import untrusted_json
 from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol.fields import LARGEST
@@ -109,43 +102,3 @@ def last_mark(directory: RunDirectory, rank: int) -> Mark | None:
         return None
     # A rank can write any number there, and a controller ends the connection for one that is too large.
     return mark if mark is not None and max(abs(mark.step), mark.time, mark.total) <= LARGEST else None
-
-
-LOOKS_S = 120.0
-"""Time after the start of a rank until which it is looked for."""
-
-EARLY_S = 0.05
-"""Accuracy of the times of files, with a margin."""
-
-
-class FirstLines(Part):
-    """Ranks whose first line has not been seen. Times are seconds since the epoch."""
-
-    def __init__(self, record: Record) -> None:
-        self._record = record
-        self._started: dict[int, float] = {}
-        self._known: set[int] = set()
-
-    def expect(self, rank: int, started: float) -> None:
-        """Look for the first line of `rank`, unless it is known from an earlier process of the rank."""
-        if rank not in self._known:
-            self._started[rank] = started
-
-    def tick(self, now: float) -> None:
-        """Record each rank that has begun, once. A time that cannot be true is ignored."""
-        now = time.time()
-        for rank, started in list(self._started.items()):
-            at = self._time_of(rank)
-            if at is not None and started - EARLY_S <= at <= now + EARLY_S:
-                self._record.append(protocol.FirstLine(rank, max(at, started)))
-                self._known.add(rank)
-                del self._started[rank]
-            elif now > started + LOOKS_S:
-                del self._started[rank]
-
-    def _time_of(self, rank: int) -> float | None:
-        try:
-            status = os.lstat(self._record.directory.of_rank(rank, STACKS))
-        except OSError:
-            return None
-        return status.st_mtime if stat.S_ISREG(status.st_mode) else None

@@ -7,7 +7,6 @@ the first of its Python processes that is no launcher.
 
 import os
 import sys
-import time
 
 VARIABLE = "PYLAUNCH_RANK_SOCKET"
 LAUNCHERS = {b"pylaunch.runtime.ray_node", b"torch.distributed.run", b"torchrun", b"accelerate", b"deepspeed"}
@@ -54,8 +53,6 @@ def serve_at(path: str, dumps: str) -> None:
     try:
         fcntl.flock(stacks, fcntl.LOCK_EX | fcntl.LOCK_NB)
         load("questions")["Questions"](path, stacks, load).start()
-        now = time.time_ns()
-        os.utime(stacks, ns=(now, now))
     except BlockingIOError:
         os.close(stacks)
     except BaseException:

@@ -12,7 +12,6 @@ from pylaunch.agent.evidence.examination import NO_HELPER, NO_THREAD, Deliver, E
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.node_facts import NodeFacts
 from pylaunch.agent.evidence.rank_ends import Ended, RankEnds, name_of
-from pylaunch.agent.evidence.rank_report import FirstLines
 from pylaunch.agent.logs.log_files import LogIndex, LogLimit
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.run import lifecycle
@@ -66,11 +65,10 @@ class Run:
         self._facts = NodeFacts(kernel)
         self._ends = RankEnds(task, record.directory, self.streams, workers.mask, kernel)
         self._examinations = Examinations(_examined(workers, record, self.streams, loop), self._facts)
-        self._first_lines = FirstLines(record)
         self._entries = RankEntries(record.directory, task, self._on_entry)
         logs = LogLimit(self.streams.values(), task.log_limit), LogIndex(record.directory, self.streams)
         self._parts: list[Part] = [
-            *logs, kernel, self._ends, self._first_lines, self._examinations, self._entries, holdings,
+            *logs, kernel, self._ends, self._examinations, self._entries, holdings,
         ]  # fmt: skip
         for part in self._parts:
             part.begin(loop)
@@ -189,7 +187,6 @@ class Run:
         event = self._workers.on_message(entry, line, refusal=refusal)
         if isinstance(event, Started):
             self._record.append(protocol.RankStarted(event.rank, event.pid, event.time))
-            self._first_lines.expect(event.rank, event.time)
             self._facts.know(event.rank, event.pid)
             self._follow(lifecycle.rank_started(self.life, event.rank))
         elif isinstance(event, Ended):
@@ -205,13 +202,11 @@ class Run:
             self._record.append(protocol.Released(began or time.time()))
         if began is not None and rank is not None:
             self._record.append(protocol.RankStarted(rank, pid, began))
-            self._first_lines.expect(rank, began)
             self._facts.know(rank, pid)
 
     def _on_end(self, ended: Ended, now: float) -> None:
         for descriptor in [each for each, (_, pid) in self._workers.at_gate.items() if pid == ended.pid]:
             self._on_start(descriptor)
-        self._first_lines.tick(now)
         if ended.rank is None:
             self._on_launcher_end(ended, now)
         else:

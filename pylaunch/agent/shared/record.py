@@ -17,7 +17,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot, RunDirectory
 
 EVENTS = (
-    protocol.Released, protocol.RankStarted, protocol.FirstLine, protocol.RankEnd,
+    protocol.Released, protocol.RankStarted, protocol.RankEnd,
     protocol.Stopping, protocol.HostEvidence, protocol.RankView,
     protocol.Finished,
 )  # fmt: skip

@@ -1,17 +1,17 @@
 """The plan of a start, in lines and as JSON (`start --dry-run`)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from pylaunch.base.dataclass import asdict
-from pylaunch.base.rank_environment import ComposedVariable, Layer, compose
+from pylaunch.base.rank_environment import Layer, compose
 from pylaunch.inventory.load import is_host_list, source_of
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.job import TREE, Container
-from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RankCommand, RunPlan
+from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.secret import MASK, masked
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.quantity import counted
@@ -66,12 +66,6 @@ def lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
     yield "\nenvironment of the ranks, by layer: the same command with --json"
 
 
-def _layers(plan: RunPlan, command: NodeCommand, rank: RankCommand | None) -> Mapping[Layer, Mapping[str, str]]:
-    """Return the layers that the controller knows, values of secrets masked; without `rank` the shared."""
-    secrets = dict.fromkeys(plan.job.secrets, MASK)
-    return {**command.layers, Layer.SECRETS: secrets, Layer.IDENTITY: {} if rank is None else rank.env}
-
-
 def _ranks(ranks: Sequence[int]) -> str:
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {fold_ranks(ranks)}"
 
@@ -94,39 +88,22 @@ def as_json(planned: PlannedRun) -> dict[str, Any]:
 
 
 def _node_document(plan: RunPlan, node: NodePlan, command: NodeCommand) -> dict[str, object]:
-    shared = compose(_layers(plan, command, None))
-    ranks = []
-    for rank, each in zip(node.ranks, command.ranks, strict=True):
-        composed = compose(_layers(plan, command, each))
-        own = ((name, variable) for name, variable in composed.items() if variable.layer is Layer.IDENTITY)
-        ranks.append(
-            {"rank": rank.rank, "argv": masked(each.argv), "env": _env(composed), "variables": _variables(own)}
-        )
+    secrets = dict.fromkeys(plan.job.secrets, MASK)
     return {
         "host": node.host.name,
         "node_rank": node.node_rank,
         "devices": node.devices,
-        "env": _env(shared),
-        "variables": _variables(shared.items()),
+        "env": _variables({**command.layers, Layer.SECRETS: secrets}),
         "launcher": masked(command.launcher) if command.launcher else command.launcher,
-        "ranks": ranks,
+        "ranks": [
+            {"rank": rank.rank, "argv": masked(each.argv), "env": _variables({Layer.IDENTITY: each.env})}
+            for rank, each in zip(node.ranks, command.ranks, strict=True)
+        ],
     }
 
 
-def _env(composed: Mapping[str, ComposedVariable]) -> dict[str, str]:
-    return {name: variable.value for name, variable in composed.items()}
-
-
-def _variables(composed: Iterable[tuple[str, ComposedVariable]]) -> list[dict[str, object]]:
-    return [
-        {
-            "name": name,
-            "value": variable.value,
-            "layer": variable.layer.value,
-            "overrides": [{"layer": layer.value, "value": value} for layer, value in variable.overrides],
-        }
-        for name, variable in composed
-    ]
+def _variables(layers: Mapping[Layer, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    return {name: {"value": each.value, "layer": each.layer.value} for name, each in compose(layers).items()}
 
 
 def _container(container: Container) -> dict[str, object]:

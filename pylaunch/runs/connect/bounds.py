@@ -54,7 +54,7 @@ class Scope:
         match message:
             case protocol.Output() | protocol.Skipped() if message.stream not in self._streams & requested:
                 return ForeignMessage(f"output of {message.stream[:80]!r}")
-            case protocol.RankStarted() | protocol.FirstLine() | protocol.RankEnd() | protocol.RankView() if (
+            case protocol.RankStarted() | protocol.RankEnd() | protocol.RankView() if (
                 message.rank not in self._ranks and message.rank is not None
             ):
                 return ForeignMessage(f"rank {message.rank}")
@@ -106,7 +106,7 @@ MOST_CONTACTS = 200
 MOST_HANGS = 100
 """Reports of hangs, and of their ends, that are recorded: they follow from signs of life that nodes report."""
 
-_ONCE = (EventKind.RANK_STARTED, EventKind.FIRST_LINE, EventKind.RANK_ENDED)
+_ONCE = (EventKind.RANK_STARTED, EventKind.RANK_ENDED)
 _CONTACT = (EventKind.CONTACT_LOST, EventKind.CONTACT_REGAINED)
 _HANG = (EventKind.HANG, EventKind.ADVANCING)
 

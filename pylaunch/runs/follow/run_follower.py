@@ -268,8 +268,9 @@ class RunFollower:
         match message:
             case protocol.Output() | protocol.Skipped():
                 self.relay.take(host, message)
-            case protocol.RankStarted() | protocol.FirstLine():
-                self._on_begin(host, message)
+            case protocol.RankStarted():
+                self._state = self._state.with_started(message.rank)
+                self._event(EventKind.RANK_STARTED, host, message.time, rank=message.rank, text=f"pid {message.pid}")
             case protocol.RankEnd():
                 self._on_end(host, message)
             case protocol.Finished():
@@ -341,13 +342,6 @@ class RunFollower:
                 self._event(EventKind.RELEASED, host, message.time, rank=None, text="")
             case _:
                 pass  # Released after a reconnect, and views for a request that is over.
-
-    def _on_begin(self, host: str, message: protocol.RankStarted | protocol.FirstLine) -> None:
-        if isinstance(message, protocol.RankStarted):
-            self._state = self._state.with_started(message.rank)
-            self._event(EventKind.RANK_STARTED, host, message.time, rank=message.rank, text=f"pid {message.pid}")
-        else:
-            self._event(EventKind.FIRST_LINE, host, message.time, rank=message.rank, text="")
 
     def _on_end(self, host: str, message: protocol.RankEnd) -> None:
         clock, at = self._fleet.clock(host), self._fleet.our_time(host, time_of(message))

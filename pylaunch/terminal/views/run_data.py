@@ -8,7 +8,7 @@ from pylaunch.model.diagnosis.cause import FailureCause
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import Event, PreviousAttempt, RunRecord, first_line_timing
+from pylaunch.model.run import Event, PreviousAttempt
 from pylaunch.model.slurm_job import JobState
 from pylaunch.model.text.argv import Argv, pylaunch, quoted
 from pylaunch.model.text.quantity import duration, moment
@@ -127,7 +127,6 @@ def details(report: RunReport) -> dict[str, object]:
         "spares": [host.name for host in report.record.plan.spares],
         "previous": previous_data(previous_attempt(report.record.plan)),
         "start_seconds": start_seconds(report.record),
-        "first_line": _first_line(report.record),
         "nodes": _nodes(report),
         "outcome": None if ended is None else outcome(report.record.plan, ended),
     }
@@ -136,11 +135,6 @@ def details(report: RunReport) -> dict[str, object]:
 def previous_data(previous: PreviousAttempt | None) -> dict[str, str] | None:
     """Return the attempt before this one."""
     return None if previous is None else {"run": previous.run, "reason": previous.reason}
-
-
-def _first_line(record: RunRecord) -> dict[str, float] | None:
-    timing = first_line_timing(record.events, record.plan.world_size)
-    return None if timing is None else {"last_s": timing.last, "skew_s": timing.skew}
 
 
 def _event(happened: Event) -> dict[str, object]:

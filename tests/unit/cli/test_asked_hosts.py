@@ -1,5 +1,6 @@
 """Hosts of verbs without a feature that provides nodes."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def test_a_start_without_an_inventory_says_where_it_runs(
     origin = f"{tmp_path}/cluster.ini (from this directory)" if has_inventory else "none (this machine alone)"
     assert printed.out.endswith(f"\ninventory: {origin}\n")
     assert main.run(["start", "--dry-run", "--json", "--", "train.py"]) == ExitCode.DONE
-    assert '"WORLD_SIZE": "1"' in capsys.readouterr().out
+    assert json.loads(capsys.readouterr().out)["plan"]["world_size"] == 1
 
 
 def test_a_plan_names_what_chose_its_inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
