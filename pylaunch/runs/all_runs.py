@@ -11,7 +11,7 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
-from pylaunch.model.run import Notes, RunRecord, ignore
+from pylaunch.model.run import Notes, RunRecord
 from pylaunch.model.text.argv import quoted
 from pylaunch.probe.ask import Unreachable, run_on_all
 from pylaunch.runs.connect.agent_link import (
@@ -208,11 +208,6 @@ def adopt_runs(found: Discovery, *, past: bool) -> None:
             runs.adopt(record)
 
 
-def is_recorded(run: str) -> bool:
-    """Report whether `run` (an id, or the beginning of one) names a run that is recorded on this machine."""
-    return bool(runs.meant(run, runs.ids()))
-
-
 def find_run(run: str, found: Discovery | None = None) -> RunRecord:
     """Return the record that `run` (an id, or the beginning of one) names.
 
@@ -225,68 +220,60 @@ def find_run(run: str, found: Discovery | None = None) -> RunRecord:
     return runs.read(runs.find(run))
 
 
-def find_job(text: str, role: str | None = None, found: Discovery | None = None) -> list[RunRecord]:
-    """Return the last attempt of each run of the job that `text` (an id, or the beginning of one) names.
+def find_runs(name: str, found: Discovery | None = None) -> list[RunRecord]:
+    """Return the run that `name` (an id, or the beginning of one) names, or the last attempt of each run of a job.
 
-    Those that stop first are first; with `role` only those of this role. Runs of `found` are recorded here first.
-    Raises UnknownRunError for no job, UsageError for several, and for a role that the job does not have.
+    Of a job, those that stop first are first. Runs of `found` that it names are recorded here first. Raises
+    UnknownRunError for none, UsageError for several, also for a run and a job.
     """
-    if found is not None:
-        for record in found.records:
-            if record.plan.job.part is not None and record.plan.job.part.job.startswith(text):
-                runs.adopt(record)
-    parts = {run: part for run, part in recorded_parts().items() if part.job.startswith(text)}
+    for record in () if found is None else found.records:
+        if record.plan.job.part is not None and record.plan.job.part.job.startswith(name):
+            runs.adopt(record)
+    try:
+        single = find_run(name, found)
+    except UnknownRunError:
+        single = None
+    parts = {run: part for run, part in recorded_parts().items() if part.job.startswith(name)}
     jobs = sorted({part.job for part in parts.values()})
     if not jobs:
-        raise UnknownRunError(f"no job {text} is recorded here", hint="pylaunch ps --all")
+        return [single or find_run(name)]
     if len(jobs) > 1:
-        raise UsageError(f"{text} begins {len(jobs)} jobs: {', '.join(jobs)}", hint="give more digits")
-    chosen = {run: part for run, part in parts.items() if role in (None, part.role)}
-    if not chosen:
-        roles = ", ".join(sorted({part.role for part in parts.values()}))
-        raise UsageError(f"--role {role}: job {jobs[0]} has no such role; it has: {roles}")
-    ordered = sorted(chosen, key=lambda run: (chosen[run].stop_order, chosen[run].name))
-    return [runs.read(runs.find(run)) for run in ordered]
+        raise UsageError(f"{name} begins {len(jobs)} jobs: {', '.join(jobs)}", hint="give more digits")
+    job = [runs.read(runs.find(run)) for run in sorted(parts, key=lambda run: (parts[run].stop_order, parts[run].name))]
+    if single is None:
+        return job
+    if name != jobs[0] or single.is_foreign == job[0].is_foreign:
+        raise UsageError(f"{name} begins a run and a job", hint="give more digits, or the id of one run of the job")
+    return job if single.is_foreign else [single]  # Nodes gave the other one the id of what was started here.
 
 
-def find_live_run(sources: Sequence[str], found: Discovery | None = None, *, on_note: Notes = ignore) -> RunRecord:
-    """Return the only live run of the inventory `sources`, or of the hosts that `found` is from.
-
-    Runs of other inventories and runs that are over are never meant. Raises RunNotNamedError.
-    """
-    if found is not None:
-        adopt_runs(found, past=False)
-    on_nodes = found.live if found is not None else frozenset()
-    newest = _newest_attempts(on_note)
-    may_live = [record for record in newest if _may_live(record)]
-    here = [record for record in may_live if record.plan.sources == tuple(sources) or record.plan.run in on_nodes]
-    if len(here) > 1:
-        here = [record for record, how in zip(here, statuses(here, on_note), strict=True) if how.outcome is None]
-    if len(here) == 1:
-        return here[0]
-    which = f"several runs {_of(sources)} are live" if here else f"no run {_of(sources)} is live"
-    raise RunNotNamedError(f"{which}: name one", (here or may_live or newest)[:CANDIDATES])
-
-
-def find_newest_run(
+def find_unnamed(
     sources: Sequence[str],
-    found: Discovery | None = None,
-    is_meant: Callable[[RunRecord], bool] = lambda record: True,
+    found: Discovery | None,
+    is_meant: Callable[[RunRecord], bool],
+    on_note: Notes,
     *,
-    on_note: Notes = ignore,
+    newest: bool,
 ) -> RunRecord:
-    """Return the last attempt of the newest run of the inventory `sources`, or of the hosts that `found` is from.
+    """Return the last attempt of the only live run of the inventory `sources`, or of the hosts that `found` is from.
 
-    Raises RunNotNamedError without one that `is_meant`.
+    With `newest`, that of the newest run, live or not. Raises RunNotNamedError without one that `is_meant`.
     """
     if found is not None:
-        adopt_runs(found, past=True)
-    on_nodes = frozenset() if found is None else {record.plan.run for record in found.records}
-    newest = [record for record in _newest_attempts(on_note) if is_meant(record)]
-    for record in newest:
-        if record.plan.sources == tuple(sources) or record.plan.run in on_nodes:
-            return record
-    raise RunNotNamedError(f"no run {_of(sources)} is recorded here: name one", newest[:CANDIDATES])
+        adopt_runs(found, past=newest)
+    known = [record for record in _newest_attempts(on_note) if is_meant(record)]
+    candidates = known if newest else [record for record in known if _may_live(record)]
+    on_nodes = set[str]()
+    if found is not None:
+        on_nodes |= {record.plan.run for record in found.records} if newest else found.live
+    here = [each for each in candidates if each.plan.sources == tuple(sources) or each.plan.run in on_nodes]
+    if len(here) > 1 and not newest:
+        here = [record for record, how in zip(here, statuses(here, on_note), strict=True) if how.outcome is None]
+    if len(here) == 1 or (here and newest):
+        return here[0]
+    state = "recorded here" if newest else "live"
+    which = f"several runs {_of(sources)} are live" if here else f"no run {_of(sources)} is {state}"
+    raise RunNotNamedError(f"{which}: name one", (here or candidates or known)[:CANDIDATES])
 
 
 def _of(sources: Sequence[str]) -> str:

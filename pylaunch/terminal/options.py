@@ -291,7 +291,6 @@ as_json = click.option(
     help="JSON on stdout, as pylaunch help json describes.",
 )
 run = click.argument("run", required=False, metavar="[RUN]")
-role = click.option("--role", metavar="NAME", help="RUN is a job of several roles: only the runs of this role.")
 
 
 def output(help_text: str) -> Callable[[F], F]:

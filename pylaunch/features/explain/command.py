@@ -9,7 +9,7 @@ import click
 
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.explain import view
-from pylaunch.features.explain.work import STDIN, LogExplanation, explain_files, explain_run, newest_run
+from pylaunch.features.explain.work import STDIN, LogExplanation, explain_files, explain_run
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find
@@ -34,7 +34,7 @@ Examples:
 def command(logs: tuple[str, ...], *, inventory: Path | None, verbose: bool, as_json: bool) -> int:
     """Show why a run failed: the cause that its texts support, the evidence, and what to type next.
 
-    RUN is an id, or the beginning of one; without it, the newest run that is recorded here. LOGFILE is a file or a
+    RUN is an id, or the beginning of one; without it, the newest run. LOGFILE is a file or a
     directory of logs of any launcher (torchrun, srun, mpirun, deepspeed, accelerate, ray, kubectl), of one rank or of
     several, plain or compressed with gzip; - is stdin. Exits with 0 whatever the logs show.
     """
@@ -48,8 +48,7 @@ def command(logs: tuple[str, ...], *, inventory: Path | None, verbose: bool, as_
 
 def _explained(logs: tuple[str, ...], inventory: Path | None) -> LogExplanation:
     if not logs:
-        record = newest_run() if inventory is None else find(None, inventory)
-        return explain_run(record, console.say, signals)
+        return explain_run(find(None, inventory, newest=True), console.say, signals)
     if len(logs) == 1 and logs[0] != STDIN and not Path(logs[0]).exists():
         if "/" in logs[0] or ("." in logs[0] and _ATTEMPT.fullmatch(logs[0]) is None):
             raise UsageError(f"{logs[0]}: no such file", hint="pylaunch explain LOGFILE…; runs: pylaunch ps --all")

@@ -20,7 +20,6 @@ from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.runs.events import LinesWritten, RunEvent
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.runs.logs import LogQuery, read_logs
-from pylaunch.store import runs
 from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.line import Origin, is_number
 from pylaunch.verdict.logs.scan import LogScan, LogSearch, scan
@@ -102,14 +101,6 @@ class _Progress:
                 self._due = now + PROGRESS_S
                 self._emit(f"reading {name}: {shown_size(self._size)} so far")
             yield block
-
-
-def newest_run() -> RunRecord:
-    """Return the newest run that is recorded here. Raises UsageError if there is none."""
-    record = next(iter(runs.readable(lambda _: None)), None)
-    if record is None:
-        raise UsageError("no run is recorded here", hint="pylaunch explain LOGFILE…")
-    return record
 
 
 def explain_run(

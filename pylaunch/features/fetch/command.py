@@ -13,7 +13,7 @@ from pylaunch.model.text.quantity import shown_size
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.store.files import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.flags.resolve_run import find_newest, looks_like_run
+from pylaunch.terminal.flags.resolve_run import find, looks_like_run
 
 DIRECTORY = "fetch-RUN"
 """Default directory, in the output directory."""
@@ -51,7 +51,7 @@ def command(
     run, patterns = (words[0], words[1:]) if looks_like_run(words[0]) else (None, words)
     if not patterns:
         raise UsageError(f"no PATTERN after the run {run}", hint=pylaunch("fetch", words[0], "ckpt/*.pt"))
-    record = find_newest(run, inventory)
+    record = find(run, inventory, newest=True)
     target = directory or output_file(DIRECTORY.replace("RUN", record.plan.run))
     result = fetch(FetchRequest(record.plan, patterns, target.absolute(), **how), console.say)
     if as_json:

@@ -128,7 +128,7 @@ def show_end(job: str, course: Course, parts: Sequence[PlannedPart]) -> None:
     names = dict.fromkeys(each.part for each in first) or {ending.part: None}
     if ending.status is Status.FAILED:
         hints.say(
-            *(f"pylaunch logs {runs[name]}    # {name}" for name in names), f"pylaunch ps {job_id(parts)}    # all"
+            *(f"pylaunch logs {runs[name]}    # {name}" for name in names), f"pylaunch report {job_id(parts)}    # all"
         )
 
 

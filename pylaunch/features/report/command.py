@@ -13,7 +13,7 @@ from pylaunch.model.text.quantity import shown_size
 from pylaunch.model.text.redaction import Redaction
 from pylaunch.store.files import OUTPUT_DIRECTORY, new_file, output_file, refuse_existing
 from pylaunch.terminal import console, document, hints, options
-from pylaunch.terminal.flags.resolve_run import find_each_newest
+from pylaunch.terminal.flags.resolve_run import find_each, refuse_several
 
 EXAMPLES = """\b
 Examples:
@@ -24,21 +24,20 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @options.run
-@options.role
 @options.nodes_know
 @options.output(f"File to write.  [default: {OUTPUT_DIRECTORY}/pylaunch-RUN.html]")
 @options.as_json
-def command(run: str | None, role: str | None, inventory: Path | None, output: Path | None, *, as_json: bool) -> int:
+def command(run: str | None, inventory: Path | None, output: Path | None, *, as_json: bool) -> int:
     """Write RUN (the newest one without) as one HTML file: why it failed, last lines, timeline.
 
     The file needs no network and no JavaScript. Secrets are masked. RUN may be a job of several roles: a file for each
     of its runs.
     """
-    named = find_each_newest(run, role, inventory)
+    records = find_each(run, inventory, newest=True)
     if output is not None:
-        named.refuse_several("--output", str(output))
+        refuse_several(records, "--output", str(output))
     found = []
-    for record in named.records:
+    for record in records:
         file = output or output_file(f"pylaunch-{record.plan.run}.html")
         refuse_existing(file)
         mask = Redaction(known_secrets(record.plan, os.environ))
@@ -49,5 +48,5 @@ def command(run: str | None, role: str | None, inventory: Path | None, output: P
         if not as_json:
             console.data(str(file))
             console.say(f"run {record.plan.run}: {shown_size(len(data))}, secrets masked")
-    document.show(found[0] if named.job is None else {"job": named.job.job, "runs": found})
+    document.show({"runs": found})
     return ExitCode.DONE

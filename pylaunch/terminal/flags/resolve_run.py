@@ -1,19 +1,16 @@
 """Find the run that a command line names: one that is recorded here, or one that its nodes know."""
 
-import contextlib
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
-from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import ClusterNotReadyError, InventoryError, UsageError
+from pylaunch.errors import InventoryError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import expand, fold
-from pylaunch.model.job import RolePart
 from pylaunch.model.plan import NodePlan, RunPlan, base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch, quoted
@@ -22,11 +19,8 @@ from pylaunch.runs.all_runs import (
     Discovery,
     RunNotNamedError,
     discover_runs,
-    find_job,
-    find_live_run,
-    find_newest_run,
-    find_run,
-    is_recorded,
+    find_runs,
+    find_unnamed,
 )
 from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS
 from pylaunch.runs.follow.run_follower import rank_streams
@@ -36,32 +30,65 @@ from pylaunch.terminal import console
 from pylaunch.terminal.document import current
 from pylaunch.terminal.views.run_data import job_words, verb_of
 
-ID_DIGITS = 8
 _OF_IDS = frozenset("0123456789abcdef.")
 
 
-def find(run: str | None, inventory: Path | None) -> RunRecord:
-    """Return the run that `run` begins; for None the only live one of the inventory that is given or found here.
+def find(name: str | None, inventory: Path | None, *, newest: bool = False) -> RunRecord:
+    """Return the one run that `find_each` returns. Raises UsageError for a job of several runs."""
+    found = find_each(name, inventory, newest=newest)
+    if len(found) > 1 and (part := found[0].plan.job.part) is not None:
+        verb = current().verb or "this"
+        several = f"{part.job} is a job of several roles, and {verb} takes one run: name one"
+        raise _to_choose(RunNotNamedError(several, found))
+    return found[0]
 
-    The hosts of `inventory`, else of the one found here, list their runs when the run is not recorded here. Raises
-    UsageError for none or several, and where None leaves a choice, ClusterNotReadyError when no host answers.
+
+def find_each(name: str | None, inventory: Path | None, *, newest: bool = False) -> list[RunRecord]:
+    """Return the run that `name` begins, or those of a job, those that stop first first.
+
+    None is the only live run of the inventory that is given or found here, with `newest` the newest run or job. Hosts
+    of `inventory`, else of the one found here, list their runs when none is recorded here. Raises UsageError for none
+    or several, and where None leaves a choice, ClusterNotReadyError when no host answers.
     """
-    if run is None:
-        return reached_now(_only_live(inventory), inventory)
+    if name is None:
+        record = _unnamed(inventory, newest=newest)
+        part = record.plan.job.part if newest else None
+        return [record] if part is None else find_each(part.job, inventory)
     try:
-        if inventory is not None and not is_recorded(run):
-            return find_run(run, discovered(load_cluster(inventory)))
-        return reached_now(find_run(run), inventory)
+        try:
+            found = find_runs(name)
+        except UnknownRunError:
+            if inventory is None:
+                raise
+            found = find_runs(name, discovered(load_cluster(inventory)))
     except UnknownRunError as error:
-        with contextlib.suppress(UnknownRunError):
-            several = f"{run} is a job of several roles, and {current().verb or 'this'} takes one run: name one"
-            raise _to_choose(RunNotNamedError(several, find_job(run))) from None
         if inventory is not None:
             raise
-        if (here := _asked_here(run)) is not None:
-            return find(run, here)
+        if (here := _asked_here(name)) is not None:
+            return find_each(name, here)
         hint = f"started elsewhere? its nodes know it: -i cluster.ini; what is known here: {error.hint}"
         raise UsageError(error.message, hint=hint) from None
+    return [reached_now(each, inventory) for each in found]
+
+
+def _unnamed(inventory: Path | None, *, newest: bool) -> RunRecord:
+    found = None if inventory is None else discovered(load_cluster(inventory))
+    source = source_of(inventory)
+    sources = () if source is None else (str(source),)
+    try:
+        record = find_unnamed(sources, found, _is_of_verb, console.say, newest=newest)
+    except RunNotNamedError as error:
+        raise _to_choose(error) from None
+    if newest:
+        console.say(f"the newest run: {_line(record)}")
+    return reached_now(record, inventory)
+
+
+def refuse_several(records: Sequence[RunRecord], *option: str) -> None:
+    """Raise UsageError for an option that is about one run."""
+    if len(records) > 1:
+        hint = pylaunch(current().verb or "status", base_of(records[0].plan.run), *option)
+        raise UsageError(f"{quoted(option)}: expected one run, and the job has {len(records)}", hint=hint)
 
 
 def looks_like_run(word: str) -> bool:
@@ -99,112 +126,15 @@ def reached_now(record: RunRecord, inventory: Path | None) -> RunRecord:
     return now
 
 
-@dataclass(frozen=True)
-class RunsNamed:
-    """Runs that a command line names: one, or those of a job."""
-
-    records: list[RunRecord]
-    """Of a job those that stop first are first."""
-
-    job: RolePart | None = None
-    """A part of the job; None for a run that was named itself."""
-
-    def refuse_several(self, *option: str) -> None:
-        """Raise UsageError for an option that is about one run."""
-        if len(self.records) > 1:
-            hint = pylaunch(current().verb or "status", base_of(self.records[0].plan.run), *option)
-            raise UsageError(f"{quoted(option)}: expected one run, and the job has {len(self.records)}", hint=hint)
-
-
-def find_each(
-    name: str | None,
-    role: str | None,
-    inventory: Path | None,
-    found: Discovery | None = None,
-) -> RunsNamed:
-    """Return the runs that `name` stands for: one as `find` finds it, or those of a job.
-
-    `role` leaves the runs of this role of a job. `found` is what hosts of the inventory reported, if they were asked
-    already. Raises as `find` does, UsageError for a beginning of a run and a job.
-    """
-    if name is None and role is not None:
-        raise UsageError(f"--role {role}: of which job? its id is missing", hint="jobs: pylaunch ps --all")
-    if name is None or (role is None and "." in name):
-        return RunsNamed([find(name, inventory)])
-    is_run = is_recorded(name)
-    is_whole = is_run and len(name) == ID_DIGITS
-    if is_whole and role is None and not find_run(name).is_foreign:
-        return RunsNamed([find(name, inventory)])
-    if inventory is not None and found is None and not is_run:
-        found = discovered(load_cluster(inventory))
-    try:
-        job = find_job(name, role, found)
-    except UnknownRunError:
-        here = _asked_here(name) if inventory is None and found is None and not is_run else None
-        if here is not None:
-            return find_each(name, role, here)
-        if role is None:
-            return RunsNamed([find(name, inventory) if found is None else find_run(name, found)])
-        hint = f"only jobs of several roles have roles: omit --role {role}" if is_run else "pylaunch ps --all"
-        raise UsageError(f"--role {role}: no job {name} is known here", hint=hint) from None
-    if is_run and role is None and (not is_whole or job[0].is_foreign):
-        # A run that nodes gave the id of a job that was started here does not take its place.
-        raise UsageError(f"{name} begins a run and a job", hint="give more digits, or the id of one run of the job")
-    return RunsNamed([reached_now(each, inventory) for each in job], job[0].plan.job.part)
-
-
 def name_in_job(record: RunRecord) -> str:
     """Return the name of the part of a job that a run is; its id for a run of its own."""
     part = record.plan.job.part
     return record.plan.run if part is None else part.name
 
 
-def find_newest(run: str | None, inventory: Path | None) -> RunRecord:
-    """Return the run that `run` begins; for None the newest one of the inventory that is given or found here.
-
-    Prints which one that is. Raises as `find` does, and UsageError where the newest is a job of several roles.
-    """
-    if run is not None:
-        return find(run, inventory)
-    newest = _newest(inventory)
-    if (part := newest.plan.job.part) is not None:
-        several = (
-            f"the newest is {part.job}, a job of several roles, and {current().verb or 'this'} takes one run: name one"
-        )
-        raise _to_choose(RunNotNamedError(several, find_job(part.job)))
-    return newest
-
-
-def find_each_newest(name: str | None, role: str | None, inventory: Path | None) -> RunsNamed:
-    """Return the runs that `name` stands for as `find_each` does; for None those of the newest run or job."""
-    if name is not None or role is not None:
-        return find_each(name, role, inventory)
-    newest = _newest(inventory)
-    part = newest.plan.job.part
-    return RunsNamed([newest]) if part is None else find_each(part.job, None, inventory)
-
-
-def _newest(inventory: Path | None) -> RunRecord:
-    found = None
-    if inventory is not None:
-        try:
-            found = discovered(load_cluster(inventory))
-        except ClusterNotReadyError as error:
-            console.say(f"note: {error.message}, so the newest run is one that is recorded here")
-    source = source_of(inventory)
-    try:
-        newest = find_newest_run(
-            (str(source),) if source is not None else (), found, _is_of_verb(current().verb), on_note=console.say
-        )
-    except RunNotNamedError as error:
-        raise _to_choose(error) from None
-    console.say(f"the newest run: {_line(newest)}")
-    return reached_now(newest, inventory)
-
-
-def _is_of_verb(verb: str) -> Callable[[RunRecord], bool]:
-    """Return whether `verb` can take a run: `rerun` starts no measurement of a verb again."""
-    return lambda record: verb != "rerun" or verb_of(record.plan.job.command) is None
+def _is_of_verb(record: RunRecord) -> bool:
+    """Return whether the verb can take a run: `rerun` starts no measurement of a verb again."""
+    return current().verb != "rerun" or verb_of(record.plan.job.command) is None
 
 
 def discovered(cluster: Cluster) -> Discovery:
@@ -217,15 +147,6 @@ def discovered(cluster: Cluster) -> Discovery:
     return found
 
 
-def _only_live(inventory: Path | None) -> RunRecord:
-    found = discovered(load_cluster(inventory)) if inventory is not None else None
-    source = source_of(inventory)
-    try:
-        return find_live_run((str(source),) if source is not None else (), found, on_note=console.say)
-    except RunNotNamedError as error:
-        raise _to_choose(error) from None
-
-
 def _to_choose(error: RunNotNamedError) -> UsageError:
     """Return `error` with its candidates as lines."""
     if not error.candidates:
@@ -233,8 +154,7 @@ def _to_choose(error: RunNotNamedError) -> UsageError:
     verb, candidates = current().verb or "status", error.candidates
     if verb == "stop":
         candidates = tuple(each for each in candidates if each.outcome is None or is_in_doubt(each.outcome))
-    if verb == "rerun":
-        candidates = tuple(filter(_is_of_verb(verb), candidates))
+    candidates = tuple(filter(_is_of_verb, candidates))
     all_runs = "all runs: pylaunch ps --all"
     return UsageError(
         error.message,

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pylaunch.store import runs
 from pylaunch.store.node_record import NotARecordError, pack, unpack
 from pylaunch.store.runs import recorded_parts
 from pylaunch.terminal.flags import resolve_run
-from pylaunch.terminal.flags.resolve_run import find_each
+from pylaunch.terminal.flags.resolve_run import find, find_each
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
 SERVER = RolePart("0b5e0000", "rl", "server", "server.0", 1)
@@ -31,10 +32,8 @@ def test_a_job_stands_for_its_runs_those_that_stop_first_first() -> None:
     recorded("7f3a9c01", SERVER)
     recorded("7f3a9c02", TRAINER)
     recorded("0b000000", None)
-    named = find_each("0b5e", None, None)
-    assert [each.plan.run for each in named.records] == ["7f3a9c02", "7f3a9c01"]
-    assert [each.plan.run for each in find_each("0b5e0000", "server", None).records] == ["7f3a9c01"]
-    assert find_each("7f3a9c02", None, None).job is None
+    assert [each.plan.run for each in find_each("0b5e", None)] == ["7f3a9c02", "7f3a9c01"]
+    assert [each.plan.run for each in find_each("7f3a9c02", None)] == ["7f3a9c02"]
 
 
 def test_hosts_are_asked_once_for_a_run_that_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,25 +46,23 @@ def test_hosts_are_asked_once_for_a_run_that_is_not_recorded(monkeypatch: pytest
     monkeypatch.setattr(resolve_run, "load_cluster", lambda _: CLUSTER)
     monkeypatch.setattr(resolve_run, "discovered", ask)
     with pytest.raises(UsageError, match="7f3a9c09"):
-        find_each("7f3a9c09", None, Path("cluster.ini"))
+        find_each("7f3a9c09", Path("cluster.ini"))
     assert asked == [CLUSTER]
 
 
-def test_a_beginning_of_a_run_and_of_a_job_is_refused_and_so_is_a_role_of_a_run() -> None:
+@pytest.mark.parametrize("lookup", [find, find_each])
+def test_a_beginning_of_a_run_and_of_a_job_is_refused_by_every_verb(lookup: Callable[[str, None], object]) -> None:
     recorded("7f3a9c01", SERVER)
     recorded("0b000000", None)
     with pytest.raises(UsageError, match="0b begins a run and a job"):
-        find_each("0b", None, None)
-    with pytest.raises(UsageError, match="no job 0b000000 is known here"):
-        find_each("0b000000", "server", None)
-    with pytest.raises(UsageError, match="of which job"):
-        find_each(None, "server", None)
+        lookup("0b", None)
 
 
-def test_a_job_that_nodes_gave_the_id_of_a_run_does_not_take_its_place() -> None:
-    recorded("0b5e0000", None)
-    recorded("7f3a9c01", SERVER, is_foreign=True)
-    assert [each.plan.run for each in find_each("0b5e0000", None, None).records] == ["0b5e0000"]
+@pytest.mark.parametrize("is_foreign", [False, True])
+def test_what_nodes_gave_the_id_of_a_run_or_job_that_was_started_here_does_not_take_its_place(is_foreign: bool) -> None:
+    recorded("0b5e0000", None, is_foreign=is_foreign)
+    recorded("7f3a9c01", SERVER, is_foreign=not is_foreign)
+    assert [each.plan.run for each in find_each("0b5e0000", None)] == ["7f3a9c01" if is_foreign else "0b5e0000"]
 
 
 def test_nodes_know_the_part_and_add_no_run_to_a_job_that_was_started_here() -> None:

@@ -17,7 +17,7 @@ from pylaunch.runs.planned import plan_start
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.program import start_options
-from pylaunch.terminal.flags.resolve_run import find_newest
+from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.flags.start import StartFlags, earlier_secrets, options_of
 from pylaunch.terminal.options import added
 
@@ -33,7 +33,7 @@ def command(run: str | None, *, inventory: Path | None, as_json: bool, **given: 
         document.begin_stream()
     observers = features.observers(given)()
     flags = StartFlags(**given)
-    record = find_newest(run, inventory)
+    record = find(run, inventory, newest=True)
     if record.is_foreign:
         raise UsageError(
             f"run {record.plan.run} was started by another controller, and what nodes say is not run",

@@ -27,26 +27,23 @@ from pylaunch.terminal.views.processes import show_proofs
 
 @click.command()
 @options.run
-@options.role
 @options.nodes_know
 @click.option("--all", "everything", is_flag=True, help="Every run that is not known to have ended.")
 @click.option("--now", is_flag=True, help="SIGKILL at once instead of SIGTERM and the run's grace period.")
 @options.as_json
-def command(run: str | None, *, role: str | None, inventory: Path | None, everything: bool, **asked: bool) -> int:
+def command(run: str | None, *, inventory: Path | None, everything: bool, now: bool, as_json: bool) -> int:
     """Stop RUN (the only live one without) on all of its nodes, and prove that they are clean.
 
     RUN means all of its attempts, RUN.1 only the first restart. RUN may be a job of several roles: those that use
     others stop first, the services last.
     """
-    now = asked["now"]
-    if everything and (run is not None or role is not None):
-        raise UsageError("--all is every run: neither RUN nor --role is possible", hint="pylaunch stop --all")
+    if everything and run is not None:
+        raise UsageError(f"--all is every run, and {run} is one: omit one of them", hint="pylaunch stop --all")
     if not everything:
-        last = find_each(run, role, inventory).records
+        last = find_each(run, inventory)
         is_one_attempt = run is not None and "." in run
         named = last if is_one_attempt else [each for one in last for each in with_earlier_attempts(one)]
-        words = (run or base_of(last[0].plan.run), *(() if role is None else ("--role", role)))
-        return _stop_each(named, now=now, again=pylaunch("stop", *words))
+        return _stop_each(named, now=now, again=pylaunch("stop", run or base_of(last[0].plan.run)))
     if inventory is not None:
         adopt_runs(discovered(load_cluster(inventory)), past=False)
     records = sorted(unfinished_runs(console.say), key=_stop_order)

@@ -16,7 +16,7 @@ from pylaunch.model.text.quantity import shown_size
 from pylaunch.runs.connect.interruptible import InterruptSource, signals
 from pylaunch.runs.logs import LogQuery, collect_logs, read_each, read_logs
 from pylaunch.terminal import console, options
-from pylaunch.terminal.flags.resolve_run import chosen, find_each_newest, name_in_job
+from pylaunch.terminal.flags.resolve_run import chosen, find_each, name_in_job, refuse_several
 from pylaunch.terminal.views.live import Live
 
 
@@ -33,7 +33,6 @@ class LogFlags:
 
 @click.command()
 @options.run
-@options.role
 @options.nodes_know
 @click.option("-f", "--follow", is_flag=True, help="Stay until the run ends; Ctrl-C leaves the run alone.")
 @options.ranks
@@ -46,14 +45,13 @@ class LogFlags:
     help="Copy all logs to DIR/HOST/RANK.out and .err instead of showing them.",
 )
 @click.option("--launcher", is_flag=True, help="What the nodes' launchers (torchrun) say, instead of the ranks.")
-def command(run: str | None, *, role: str | None, inventory: Path | None, save_logs: Path | None, **asked: Any) -> int:
+def command(run: str | None, *, inventory: Path | None, save_logs: Path | None, **asked: Any) -> int:
     """Show what the ranks of RUN (the newest one without) wrote: their stdout on stdout, their stderr on stderr.
 
     RUN may be a job of several roles: the output of all of its runs, each line with its role.
     """
     flags = LogFlags(**asked)
-    named = find_each_newest(run, role, inventory)
-    records = named.records
+    records = find_each(run, inventory, newest=True)
     if save_logs is not None:
         _refuse_beside_save_logs(flags)
         places = [save_logs if len(records) == 1 else save_logs / name_in_job(record) for record in records]
@@ -61,7 +59,7 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, save_l
         return _read_parts(records, copying, at_once=False)
     for option, value in (("--rank", flags.rank), ("--node", flags.node)):
         if value is not None:
-            named.refuse_several(option, value)
+            refuse_several(records, option, value)
     started = [each for each in records if each.outcome is None or each.outcome.status is not Status.REFUSED]
     if not started:
         refused = records[0].plan.run

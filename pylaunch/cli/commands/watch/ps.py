@@ -10,28 +10,23 @@ from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
 from pylaunch.model.hostset import fold
-from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.runs.all_runs import Discovery, adopt_runs
+from pylaunch.runs.all_runs import adopt_runs
 from pylaunch.runs.status import RunReport, list_runs
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.flags.resolve_run import discovered, find_each
+from pylaunch.terminal.flags.resolve_run import discovered
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.run_data import COLUMNS, doubt, part_cell, row, slurm_cell
 
 
 @click.command()
-@click.argument("job", required=False, metavar="[JOB]")
 @click.option("-a", "--all", "past", is_flag=True, help="Past runs too.")
 @options.nodes_know
 @options.as_json
-def command(job: str | None, inventory: Path | None, past: bool, as_json: bool) -> int:
-    """List runs that are recorded here: the live ones and those not known to be clean, or with --all past ones too.
-
-    With JOB, the id of a job of several roles: all of its runs.
-    """
+def command(inventory: Path | None, past: bool, as_json: bool) -> int:
+    """List runs that are recorded here: the live ones and those not known to be clean, or with --all past ones too."""
     content: dict[str, object] = {}
-    found, where = None, ""
+    where = ""
     if inventory is not None:
         cluster = load_cluster(inventory)
         found = discovered(cluster)
@@ -39,7 +34,7 @@ def command(job: str | None, inventory: Path | None, past: bool, as_json: bool) 
         where = f" of the user that logs in to {fold(name for name in cluster.names if name not in found.silent)}"
         content["hosts"] = document.hosts(cluster.names, found.silent, {})
     now = time.time()
-    listed = _listed(job, found, past=past)
+    listed = list_runs(past=past, on_note=console.say)
     if as_json:
         document.show({**content, "runs": [run_data.summary(each, now) for each in listed]})
     elif listed:
@@ -51,14 +46,6 @@ def command(job: str | None, inventory: Path | None, past: bool, as_json: bool) 
         state, hint = ("", "") if past else (" is live", "; past ones: pylaunch ps --all")
         console.say(f"no run{state}{where}{hint}")
     return ExitCode.DONE
-
-
-def _listed(job: str | None, found: Discovery | None, *, past: bool) -> list[RunReport]:
-    if job is None:
-        return list_runs(past=past, on_note=console.say)
-    chosen = {base_of(each.plan.run) for each in find_each(job, None, None, found=found).records}
-    listed = list_runs(past=True, on_note=console.say)
-    return [each for each in listed if base_of(each.record.plan.run) in chosen]
 
 
 def _show(listed: Sequence[RunReport], now: float) -> None:

@@ -1,12 +1,11 @@
 """The run that a command line names, and what is proposed where it names none."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, RolePart
 from pylaunch.model.outcome import Outcome, Status
@@ -29,7 +28,7 @@ def test_rerun_takes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch, capsys: p
     recorded("bbbbbbbb", 2.0, ("-m", "ranks.bench_rank"))
     for verb, newest in (("rerun", "aaaaaaaa"), ("logs", "bbbbbbbb")):
         monkeypatch.setattr(resolve_run, "current", lambda verb=verb: Invocation(verb))
-        assert resolve_run.find_newest(None, None).plan.run == newest
+        assert resolve_run.find(None, None, newest=True).plan.run == newest
         assert f"the newest run: {newest}  done, started " in capsys.readouterr().err
     monkeypatch.setattr(resolve_run, "current", lambda: Invocation("rerun"))
     with pytest.raises(UsageError) as refused:
@@ -40,38 +39,24 @@ def test_rerun_takes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_the_newest_of_a_job_is_all_of_its_runs_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for number, name in enumerate(("server.0", "trainer")):
         recorded(f"0000000{number}", float(number), part=RolePart("68cfe4b1", "rl", name.partition(".")[0], name))
-    named = resolve_run.find_each_newest(None, None, None)
-    assert {each.plan.run for each in named.records} == {"00000000", "00000001"}
-    with pytest.raises(UsageError, match="68cfe4b1, a job of several roles, and this takes one run"):
-        resolve_run.find_newest(None, None)
+    named = resolve_run.find_each(None, None, newest=True)
+    assert {each.plan.run for each in named} == {"00000000", "00000001"}
+    with pytest.raises(UsageError, match="68cfe4b1 is a job of several roles, and this takes one run"):
+        resolve_run.find(None, None, newest=True)
 
 
-def test_a_run_that_only_nodes_know_may_be_the_newest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_only_nodes_know_may_be_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded("aaaaaaaa", 1.0)
     cluster = Cluster((Host("n1", "10.0.0.1"),))
     plan = plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "eeeeeeee")
     found = Discovery((RunRecord(plan, "0123", 5.0, (), None, is_foreign=True),), frozenset(), {}, ())
     monkeypatch.setattr(resolve_run, "load_cluster", lambda _: cluster)
     monkeypatch.setattr(resolve_run, "discover_runs", lambda _: found)
-    assert resolve_run.find_newest(None, tmp_path / "cluster.ini").plan.run == "eeeeeeee"
-
-    def silent(_: Cluster) -> Discovery:
-        raise ClusterNotReadyError("no host answered")
-
-    monkeypatch.setattr(resolve_run, "discover_runs", silent)
-    with pytest.raises(UsageError, match="no run of the inventory"):
-        resolve_run.find_newest(None, tmp_path / "cluster.ini")
-    assert "note: no host answered, so the newest run is one that is recorded here" in capsys.readouterr().err
+    assert resolve_run.find(None, tmp_path / "cluster.ini", newest=True).plan.run == "eeeeeeee"
 
 
-@pytest.mark.parametrize("asks", [resolve_run.find, lambda run, _: resolve_run.find_each(run, None, None).records[0]])
 def test_hosts_of_the_inventory_here_are_asked_for_a_run_that_is_not_recorded(
-    asks: Callable[[str, None], RunRecord],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = Cluster((Host("n1", "10.0.0.1"),))
     plan = plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "eeeeeeee")
@@ -80,12 +65,12 @@ def test_hosts_of_the_inventory_here_are_asked_for_a_run_that_is_not_recorded(
     monkeypatch.setattr(resolve_run, "discover_runs", lambda _: found)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="no run eee is recorded here"):
-        asks("eee", None)
+        resolve_run.find("eee", None)
     (tmp_path / "cluster.ini").touch()
     with pytest.raises(UsageError, match="no run train is recorded here"):
-        asks("train", None)
+        resolve_run.find("train", None)
     assert capsys.readouterr().err == ""
-    assert asks("eee", None).plan.run == "eeeeeeee"
+    assert resolve_run.find("eee", None).plan.run == "eeeeeeee"
     assert "note: eee is not recorded here: the hosts of " in capsys.readouterr().err
 
 
