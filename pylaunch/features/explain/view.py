@@ -134,6 +134,7 @@ def _show_nothing(explained: LogExplanation) -> None:
         console.data(f"{_nothing(record)} in {_read(explained)}: {_LOOKED_FOR}")
     if verdict.last is not None:
         console.data(f"  the last line is {_shown(verdict.last)}")
+    _show_suggestions(verdict.suggestions)
 
 
 _SURVIVED = "no error ended a program"

@@ -118,12 +118,29 @@ def weights() -> WordWeights:
     return parse_weights(file.read_text(encoding="utf-8"))
 
 
-def suggested(words: WordWeights, scans: Iterable[LogScan], without: Collection[str] = ()) -> tuple[Suggestion, ...]:
-    """Return the likeliest causes of a failure but those of `without`; () if the logs are like no others."""
-    lines = _weighed_lines(scans)
-    counts = _counts(lines)
-    shares = words.shares(counts)
-    return tuple(_suggestion(words, lines, counts, name, shares[name]) for name in likely(shares, without))
+class WordRanking:
+    """Causes by the words of some logs."""
+
+    def __init__(self, words: WordWeights, scans: Iterable[LogScan]) -> None:
+        self._words, self._lines = words, _weighed_lines(scans)
+        self._counts = _counts(self._lines)
+        self.shares = words.shares(self._counts)
+        """Share of each class among texts with such words."""
+
+    def suggested(self, without: Collection[str] = ()) -> tuple[Suggestion, ...]:
+        """Return the likeliest causes of a failure but those of `without`; () if the logs are like no others."""
+        return tuple(map(self._suggestion, likely(self.shares, without)))
+
+    def _suggestion(self, cause: str) -> Suggestion:
+        added = self._words.weighed(self._counts, cause)
+
+        def own(text: str) -> dict[str, float]:
+            return {word: added[word] for word in _words(text) if word in added}
+
+        text = max(self._lines, key=lambda text: sum(own(text).values()))
+        deciding = sorted(own(text).items(), key=lambda each: -each[1])[:DECIDING_WORDS]
+        named = tuple(word for word, weight in deciding if weight > 0 and len(word) >= SHORTEST_WORD)
+        return Suggestion(cause, self.shares[cause], evidence_of(self._lines[text][0]), named)
 
 
 def likely(shares: Mapping[str, float], without: Collection[str] = ()) -> tuple[str, ...]:
@@ -137,20 +154,6 @@ def likely(shares: Mapping[str, float], without: Collection[str] = ()) -> tuple[
 def word_counts(scans: Iterable[LogScan]) -> Counter[str]:
     """Return how often each word is in the lines of errors, twice, and in the last lines."""
     return _counts(_weighed_lines(scans))
-
-
-def _suggestion(
-    words: WordWeights, lines: Mapping[str, tuple[KeptLine, int]], counts: Mapping[str, int], cause: str, share: float
-) -> Suggestion:
-    added = words.weighed(counts, cause)
-
-    def own(text: str) -> dict[str, float]:
-        return {word: added[word] for word in _words(text) if word in added}
-
-    text = max(lines, key=lambda text: sum(own(text).values()))
-    deciding = sorted(own(text).items(), key=lambda each: -each[1])[:DECIDING_WORDS]
-    named = tuple(word for word, weight in deciding if weight > 0 and len(word) >= SHORTEST_WORD)
-    return Suggestion(cause, share, evidence_of(lines[text][0]), named)
 
 
 def _counts(lines: Mapping[str, tuple[KeptLine, int]]) -> Counter[str]:

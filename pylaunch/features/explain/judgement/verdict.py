@@ -18,7 +18,7 @@ from pylaunch.features.explain.judgement.first_error import (
     first_error,
     lines_with_errors,
 )
-from pylaunch.features.explain.judgement.ranker import ALONE, Suggestion, WordWeights, suggested
+from pylaunch.features.explain.judgement.ranker import ALONE, NO_FAILURE, Suggestion, WordRanking, WordWeights
 from pylaunch.features.explain.judgement.standstill import stands_at
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.text.sanitise import visible_line
@@ -45,12 +45,17 @@ from pylaunch.verdict.logs.uncaught import EXCEPTION
 WORDS = "words"
 """Name in place of a signature for a cause that the words of the log show."""
 
-OF_VICTIMS = ("peer-lost", "rank-absent", "nccl-waits", "stopped-from-outside")
-"""Classes of processes that something outside of them ended."""
+OF_VICTIMS = ("peer-lost", "rank-absent", "nccl-waits", STOPPED)
+"""Classes of processes that something outside of them ended: the words of a victim are about another one."""
 
 OF_ENDS = (*OF_VICTIMS, UNEXPLAINED, "killed", "nccl-unexplained")
 """Classes that say of an error only how its process ended."""
 
+AGREED = 0.2
+"""Share of the words from which a cause that a signature names keeps its high confidence."""
+
+EXCERPT = 2
+"""Lines of a log that is the excerpt of one: no whole log of a program is so short."""
 
 _NAMING = ("rank-absent", STOPPED, "killed", "native-crash", "dataloader-worker")
 """Classes of a question that a rank, or a process, answers which the logs name."""
@@ -102,14 +107,6 @@ class LogVerdict:
         return self.failed and not (self.first.is_sole and _is_named(self.first))
 
     @property
-    def is_open(self) -> bool:
-        """True if the logs show a failure whose class the words may suggest: a victim's words are about another one."""
-        if self.first_error is not None and self.first_error.is_own:
-            return True
-        is_of_victim = self.first is None or self.first.cause.id in OF_VICTIMS
-        return self.failed and self.abstains and not is_of_victim
-
-    @property
     def stands(self) -> bool:
         """True if the logs show no failure, but a line at which programs wait is their last."""
         return not self.failed and self.first is not None
@@ -130,8 +127,25 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan], words: W
         has_failed = error is not None
     survived = tuple(evidence_of(each) for each in lines.survived)
     verdict = LogVerdict(causes, texts.rejected, has_failed, error, survived, _last(scans))
-    likely = suggested(words, scans, {*texts.against, *OF_ENDS}) if verdict.is_open else ()
-    return _with_suggestions(verdict, likely, catalogue)
+    if causes and error is None and not verdict.abstains:
+        return _as_sure_as_words(verdict, words, scans) if has_failed else verdict
+    is_excerpt = not has_failed and sum(each.lines for each in scans) <= EXCERPT
+    is_of_victim = not (error is not None and error.is_own) and (not causes or causes[0].cause.id in OF_VICTIMS)
+    if is_of_victim and not is_excerpt:
+        return verdict
+    ranking = WordRanking(words, scans)
+    if is_excerpt and max(ranking.shares.values()) == ranking.shares.get(NO_FAILURE):
+        return verdict
+    return _with_suggestions(verdict, ranking.suggested({*texts.against, *OF_ENDS}), catalogue)
+
+
+def _as_sure_as_words(verdict: LogVerdict, words: WordWeights, scans: Sequence[LogScan]) -> LogVerdict:
+    """Return the verdict with medium confidence at most in a cause that few logs with such words have."""
+    first, ranking = verdict.causes[0], WordRanking(words, scans)
+    if first.confidence is not Confidence.HIGH or ranking.shares.get(first.cause.id, 0.0) >= AGREED:
+        return verdict
+    less_sure = (replace(first, confidence=Confidence.MEDIUM), *verdict.causes[1:])
+    return replace(verdict, causes=less_sure, suggestions=ranking.suggested({first.cause.id, *OF_ENDS})[:1])
 
 
 def _with_suggestions(verdict: LogVerdict, found: Sequence[Suggestion], catalogue: SignatureCatalogue) -> LogVerdict:

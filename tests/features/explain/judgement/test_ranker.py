@@ -65,12 +65,26 @@ def test_the_words_say_what_failed_and_the_traceback_who() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["the port is taken\n", "port taken\nConnectionResetError: [Errno 104] Connection reset by peer\n"]
+    "text", ["a\nb\nthe port is taken\n", "port taken\nConnectionResetError: [Errno 104] Connection reset by peer\n"]
 )
 def test_a_log_without_a_failure_or_with_victims_alone_gets_none(text: str) -> None:
     verdict = verdict_on(text)
     assert verdict.suggestions == ()
     assert verdict.first is None or verdict.first.cause.id == "peer-lost"
+
+
+def test_one_line_of_a_log_without_the_form_of_an_error_gets_the_causes_of_such_words() -> None:
+    verdict = verdict_on("the port is taken\n")
+    assert (verdict.failed, verdict.causes, verdict.suggestions[0].cause) == (False, (), "port-in-use")
+
+
+@pytest.mark.parametrize(
+    ("words", "confidence"), [("port taken", Confidence.HIGH), ("pinned pages", Confidence.MEDIUM)]
+)
+def test_a_known_text_is_sure_where_the_words_of_the_log_agree(words: str, confidence: Confidence) -> None:
+    verdict = verdict_on(f"{words}\nOSError: [Errno 98] Address already in use\n")
+    assert verdict.first is not None
+    assert (verdict.first.cause.id, verdict.first.confidence) == ("port-in-use", confidence)
 
 
 def test_a_verdict_that_names_no_cause_gets_the_causes_of_such_words() -> None:
