@@ -83,7 +83,7 @@ def score(drill: Drill, observed: Observed) -> DrillScore:
     if drill.effect is Effect.HANGS:
         return _of_hang(drill, observed, left)
     outcome = observed.outcome
-    if outcome is None or outcome.status is not Status.FAILED or outcome.is_hang:
+    if outcome is None or outcome.status is not Status.FAILED or outcome.hang is not None:
         reason = "not detected" if outcome is None else outcome.reason
         return DrillScore(drill, observed.guilty, False, False, _naming(drill, observed, ()), None, left, reason)
     first = outcome.causes[0] if outcome.causes else None

@@ -74,11 +74,8 @@ class Outcome:
     hosts: tuple[HostEvidence, ...] = ()
     """Facts of each host when it began to stop because of a failure."""
 
-    is_hang: bool = False
-    """The run was ended because its ranks did not advance (`JobSpec.on_hang`)."""
-
     hang: HangFinding | None = None
-    """Finding that ended the run; None without one, and in records of earlier versions."""
+    """Finding that ended the run because its ranks did not advance (`JobSpec.on_hang`); None without one."""
 
     answering: tuple[str, ...] = ()
     """Hosts that answered when the agent of the run there no longer did."""

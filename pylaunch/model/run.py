@@ -101,7 +101,7 @@ class RunRecord:
     def last_hang(self) -> Event | None:
         """Finding about ranks that did not advance, unless they advanced again or it ended the run."""
         reports = [event for event in self.events if event.kind in (EventKind.HANG, EventKind.ADVANCING)]
-        is_over = self.outcome is not None and self.outcome.is_hang
+        is_over = self.outcome is not None and self.outcome.hang is not None
         return reports[-1] if reports and reports[-1].kind is EventKind.HANG and not is_over else None
 
     def ran_s(self, outcome: Outcome) -> float | None:

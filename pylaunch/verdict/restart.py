@@ -119,7 +119,7 @@ def next_attempt(
     last = attempts[-1][1]
     if last.outcome.status in (Status.DONE, Status.STOPPED) or last.outcome.by_hand:
         return Over("")
-    if last.outcome.is_hang and not policy.restarts_hangs:
+    if last.outcome.hang is not None and not policy.restarts_hangs:
         return Over("")
     if last.outcome.status is Status.REFUSED and not last.refused:
         return Over("")
@@ -174,7 +174,7 @@ def _fruitless(attempts: Sequence[Attempt]) -> int:
         # The death of a host is no evidence against the job; that of an agent on a host that answers may be.
         outcome = attempt.outcome
         is_host = not outcome.answering or is_restart(outcome)
-        if got_on or (outcome.first_failure is None and not outcome.is_hang and is_host):
+        if got_on or (outcome.first_failure is None and outcome.hang is None and is_host):
             count = 0
         else:
             count += 1

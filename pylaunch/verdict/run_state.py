@@ -188,7 +188,7 @@ class RunState(Evidence):
             return Outcome(
                 Status.FAILED, f"hang: {hang.text}", now, self.ends, leftovers, unproven,
                 named=None if host is None or len(hang.ranks) > 1 else Named(host, rank),
-                evidence=hang.evidence, hint=hang.hint, is_hang=True, hang=hang, hosts=self.hosts,
+                evidence=hang.evidence, hint=hang.hint, hang=hang, hosts=self.hosts,
                 answering=answering, unreadable=self.unreadable,
             )  # fmt: skip
         if verdict is not None:

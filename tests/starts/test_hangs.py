@@ -71,7 +71,7 @@ def test_ranks_in_a_deadlock_are_shown_and_the_run_ends_if_asked(
         "warning: hang: no rank computes or changes its place: rank 1 on n2 is in take_lock (train.py:" in done.stderr
     )
     [outcome] = cluster.outcomes().values()
-    assert (outcome["status"], outcome["is_hang"]) == ("failed", True)
+    assert (outcome["status"], outcome["hang"]["kind"]) == ("failed", "stuck")
     assert outcome["reason"].startswith("hang: no rank computes")
     assert done.stderr.count("warning: hang:") == 1
 

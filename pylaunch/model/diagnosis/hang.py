@@ -78,8 +78,6 @@ class HangFinding:
 
     evidence: tuple[str, ...] = ()
     hint: str = ""
-    stands_still: bool = False
-    """The ranks that it is about, or all, stand still: it is a hang, unless the run has just begun."""
 
     @property
     def is_hang(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.model.job import OnHang
 from pylaunch.model.plan import RunPlan
@@ -134,7 +135,7 @@ class HangWatch:
         quiet_s = time.monotonic() - suspicion.quiet_since
         return HangEvidence(
             self._plan.run, self._hosts, suspicion.samples, ended, silent, self._facts,
-            self._addresses, steady_clock.now() - quiet_s, suspicion.after_s,
+            self._addresses, steady_clock.now() - quiet_s, suspicion.after_s, suspicion.is_settled,
         )  # fmt: skip
 
     def _become(self, after: Suspicion) -> None:
@@ -152,9 +153,10 @@ def event(message: HangNews, action: OnHang = OnHang.OBSERVE) -> Event:
     """Return the event that the record keeps; it says where a finding is not good enough for `action`."""
     now, news = steady_clock.now(), message.news
     if isinstance(news, ProgressResumed):
-        return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {_quiet(news)}")
+        return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {news.quiet_s:.0f} s without progress")
     finding = news.finding
-    is_acted_on = action is OnHang.OBSERVE or news.may_end_run
+    is_acted_on = action is OnHang.OBSERVE or finding.confidence is Confidence.HIGH
+    quiet = f"{news.quiet_s:.0f} s without progress"
     unsure = "" if is_acted_on else f": not enough for --on-hang {action.value}"
     what = "hang" if finding.is_hang else "quiet" if finding.kind is HangKind.UNDECIDED else "slow"
     return Event(
@@ -162,12 +164,8 @@ def event(message: HangNews, action: OnHang = OnHang.OBSERVE) -> Event:
         EventKind.HANG,
         finding.hosts[0] if len(finding.hosts) == 1 else None,
         finding.ranks[0] if len(finding.ranks) == 1 else None,
-        f"{what}: {finding.text} ({_quiet(news)}, {finding.confidence.value} confidence{unsure})",
+        f"{what}: {finding.text} ({quiet}, {finding.confidence.value} confidence{unsure})",
         lines=finding.evidence[:SHOWN_LINES],
         hint=finding.hint,
         facts=message.facts,
     )
-
-
-def _quiet(news: HangReport | ProgressResumed) -> str:
-    return f"{'' if news.is_exact else 'at least '}{news.quiet_s:.0f} s without progress"

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import replace
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
@@ -240,9 +241,9 @@ class RunFollower:
     def _on_hang(self, message: HangNews) -> None:
         event = hang_watch.event(message, self._plan.job.on_hang)
         self._record(event)
-        acts = self.leads and self._plan.job.on_hang is not OnHang.OBSERVE
-        if acts and isinstance(message.news, HangReport) and message.news.may_end_run and self._state.stop is None:
-            self._state = self._state.with_hang(message.news.finding, self._plan.job.failure_grace, event.time)
+        acts = self.leads and self._plan.job.on_hang is not OnHang.OBSERVE and self._state.stop is None
+        if acts and isinstance(news := message.news, HangReport) and news.finding.confidence is Confidence.HIGH:
+            self._state = self._state.with_hang(news.finding, self._plan.job.failure_grace, event.time)
 
     def _on_own(self, message: HangNews | JobAnswer | Interrupted) -> None:
         if isinstance(message, HangNews):

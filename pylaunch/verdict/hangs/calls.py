@@ -118,29 +118,12 @@ def shown_call_place(call: Collective) -> str:
     return "" if place is None else f" in {place[0]} ({place[1]}:{place[2]})"
 
 
-# Views that have the last collective of each group only, which costs a rank least, beside whole ones. The numbers of
-# the two are not compared: where a rank also sends and receives on NCCL, torch counts these in the status of a group.
+# Views that have the last collective of each group only, which costs a rank least, beside whole ones. Counters are of
+# the former alone: where a rank also sends and receives on NCCL, torch counts these in the status of a group.
 
 
-@dataclass(frozen=True)
-class GroupCounter:
-    """Position of a rank in one group."""
-
-    last: int
-    """Number of the last call."""
-
-    pending: int | None
-    is_brief: bool
-    """From a brief view, in which only the last call can be pending."""
-
-    def differs(self, earlier: "GroupCounter") -> bool:
-        """Return True if the rank advanced since `earlier`, as two views of one kind show."""
-        advanced = (self.last, self.pending) != (earlier.last, earlier.pending)
-        return advanced and self.is_brief is earlier.is_brief
-
-
-Counters = Mapping[str, GroupCounter]
-"""Counter of each group, by name."""
+Counters = Mapping[str, tuple[int, int | None]]
+"""Number of the last call, and of the pending one, of each group by name."""
 
 
 def is_brief(view: RankView) -> bool:
@@ -151,18 +134,11 @@ def is_brief(view: RankView) -> bool:
 def group_counters(views: Iterable[RankView]) -> dict[int, Counters]:
     """Return the counters of each rank."""
     listed = list(views)
-    brief = {view.rank for view in listed if is_brief(view)}
-    found: dict[int, dict[str, GroupCounter]] = {}
+    found: dict[int, dict[str, tuple[int, int | None]]] = {}
     for group in group_calls(listed, range(1 + max((view.rank for view in listed), default=0))):
         for rank in group.calls:
-            counter = GroupCounter(group.last(rank), group.pending(rank), rank in brief)
-            found.setdefault(rank, {})[group.key.name] = counter
+            found.setdefault(rank, {})[group.key.name] = (group.last(rank), group.pending(rank))
     return dict(found)
-
-
-def has_advanced(now: Counters, before: Counters) -> bool:
-    """Return True if a rank with these counters advanced, or knows other groups."""
-    return now.keys() != before.keys() or any(counter.differs(before[name]) for name, counter in now.items())
 
 
 def with_calls(views: Iterable[RankView], whole: Iterable[RankView]) -> tuple[RankView, ...]:
@@ -172,17 +148,10 @@ def with_calls(views: Iterable[RankView], whole: Iterable[RankView]) -> tuple[Ra
     """
     calls = {view.rank: view for view in whole if view.collectives and not is_brief(view)}
     return tuple(
-        replace(view, groups=calls[view.rank].groups, collectives=_aged(calls[view.rank], view.time))
+        replace(view, groups=calls[view.rank].groups, collectives=calls[view.rank].collectives)
         if is_brief(view) and view.rank in calls
         else view
         for view in views
-    )
-
-
-def _aged(view: RankView, time: float) -> tuple[Collective, ...]:
-    return tuple(
-        call if call.age_s is None else replace(call, age_s=max(0.0, call.age_s + time - view.time))
-        for call in view.collectives
     )
 
 

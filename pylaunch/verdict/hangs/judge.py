@@ -26,6 +26,7 @@ from pylaunch.verdict.hangs.host_findings import host_findings, with_host_lines,
 from pylaunch.verdict.hangs.ranks import HangEvidence, WatchedRanks
 from pylaunch.verdict.hangs.stacks import POINT_TO_POINT, calls_elsewhere
 
+HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 STACKS = "pylaunch stacks {run}"
 STACKS_OF = "pylaunch stacks {run} --rank {rank}"
 CHECK = "pylaunch check --limit {hosts}"
@@ -112,51 +113,29 @@ class _Row:
     text: str
     """With {waits}, {before} (the same before a semicolon, or nothing), {who}, {places}, {answer}, {ended}, {sides}."""
 
-    confidence: Callable[[_Waits, list[int]], Confidence]
+    confidence: Confidence | Callable[[_Waits, list[int]], Confidence]
     hint: str = STACKS
     """With {run}, {rank}, {host}, {hosts} and {pid}."""
 
-    names: Callable[[_Waits, list[int]], bool] = lambda waits, ranks: waits.world.may_name(ranks)
-
-
-def _high(_waits: _Waits, _ranks: list[int]) -> Confidence:
-    return Confidence.HIGH
-
-
-def _medium(_waits: _Waits, _ranks: list[int]) -> Confidence:
-    return Confidence.MEDIUM
-
-
-def _low(_waits: _Waits, _ranks: list[int]) -> Confidence:
-    return Confidence.LOW
-
-
-def _always(_waits: _Waits, _ranks: list[int]) -> bool:
-    return True
-
-
-def _never(_waits: _Waits, _ranks: list[int]) -> bool:
-    return False
+    names: bool | None = None
+    """Whether the finding names the ranks; None if it does unless its confidence is low, and they are a minority."""
 
 
 def _of_minority(waits: _Waits, ranks: list[int]) -> Confidence:
-    return Confidence.MEDIUM if waits.world.may_name(ranks) else Confidence.LOW
+    return MEDIUM if waits.world.may_name(ranks) else LOW
 
 
 def _of_still_ranks(waits: _Waits, ranks: list[int]) -> Confidence:
     is_one_group = len({call.group.key for call in waits.graph.pending}) == 1
     if not waits.world.may_name(ranks):
-        return Confidence.LOW
-    is_sure = is_one_group and not waits.world.evidence.silent_hosts and bool(_are_stuck(waits, ranks))
-    return Confidence.HIGH if is_sure else Confidence.MEDIUM
-
-
-def _are_joint(waits: _Waits, ranks: list[int]) -> bool:
-    return waits.is_joint and waits.world.may_name(ranks)
+        return LOW
+    evidence = waits.world.evidence
+    is_sure = is_one_group and evidence.is_settled and not evidence.silent_hosts and bool(_are_stuck(waits, ranks))
+    return HIGH if is_sure else MEDIUM
 
 
 def _of_joint_call(waits: _Waits, ranks: list[int]) -> Confidence:
-    return Confidence.MEDIUM if _are_joint(waits, ranks) else Confidence.LOW
+    return _of_minority(waits, ranks) if waits.is_joint else LOW
 
 
 def _ended(waits: _Waits, *, few: bool) -> list[int]:
@@ -176,7 +155,7 @@ def _in_disk_wait(waits: _Waits) -> list[int]:
 
 def _of_disk_wait(waits: _Waits, ranks: list[int]) -> Confidence:
     views = Counter(view.rank for sample in waits.world.evidence.samples for view in sample)
-    return Confidence.HIGH if all(views[rank] > 1 for rank in ranks) else Confidence.MEDIUM
+    return HIGH if all(views[rank] > 1 for rank in ranks) else MEDIUM
 
 
 def _stopped(waits: _Waits) -> list[int]:
@@ -185,13 +164,13 @@ def _stopped(waits: _Waits) -> list[int]:
 
 
 FACTS = (
-    _Row(HangKind.ENDED, lambda waits: _ended(waits, few=True), "{who} {places}; {waits}", _high, "", _always),
+    _Row(HangKind.ENDED, lambda waits: _ended(waits, few=True), "{who} {places}; {waits}", HIGH, "", names=True),
     _Row(HangKind.EXTRA_CALL, lambda waits: _ended(waits, few=False),
-         "{waits}, which the ranks that ended did not call: {ended}", _medium,
+         "{waits}, which the ranks that ended did not call: {ended}", MEDIUM,
          "look for `if rank == 0` around that call"),
-    _Row(HangKind.STOPPED, _stopped, "{before}{who} {places}", _high, "on {host}: kill -CONT {pid}", _always),
+    _Row(HangKind.STOPPED, _stopped, "{before}{who} {places}", HIGH, "on {host}: kill -CONT {pid}", names=True),
     _Row(HangKind.DISK_WAIT, _in_disk_wait, "{before}{who} {places}", _of_disk_wait,
-         "on {host}: dmesg, and look at the storage behind that path", _always),
+         "on {host}: dmesg, and look at the storage behind that path", names=True),
 )  # fmt: skip
 """Facts that need no other rank to be seen."""
 
@@ -223,21 +202,20 @@ HELD = "{waits}; {who} {answer} while C code holds the interpreter lock: {places
 WAITS = (
     _Row(HangKind.LATE, lambda waits: _are_stuck(waits, waits.late), LATE, _of_still_ranks, STACKS_OF),
     _Row(HangKind.BUSY, lambda waits: waits.late, LATE, _of_minority, STACKS_OF),
-    _Row(HangKind.TRANSPORT, lambda waits: waits.victims, "{waits}; {who} {places}, " + ALL_CALLED, _medium, CHECK,
-         _never),
+    _Row(HangKind.TRANSPORT, lambda waits: waits.victims, "{waits}; {who} {places}, " + ALL_CALLED, MEDIUM, CHECK,
+         names=False),
     _Row(HangKind.BUSY, lambda waits: _works(waits, _held(waits)), HELD, _of_minority, STACKS_OF),
     _Row(HangKind.INTERPRETER_HELD, _held, HELD, _of_still_ranks, STACKS_OF),
-    _Row(HangKind.LATE, lambda waits: waits.silent, "{waits}; {who} {answer}: {places}", _low, STACKS_OF, _never),
+    _Row(HangKind.LATE, lambda waits: waits.silent, "{waits}; {who} {answer}: {places}", LOW, STACKS_OF),
     _Row(HangKind.TRANSPORT, lambda waits: waits.world.numbers if waits.is_transport else (),
-         "{waits}, " + ALL_CALLED, _medium, CHECK, _never),
-    _Row(HangKind.LATE, lambda waits: _are_stuck(waits, waits.outside), LATE, _of_joint_call, names=_are_joint),
-    _Row(HangKind.BUSY, lambda waits: waits.outside, LATE, _of_joint_call, names=_are_joint),
-    _Row(HangKind.TRANSPORT, lambda waits: waits.in_calls, "{waits}, and none finishes", _low, names=_never),
-    _Row(HangKind.BUSY, _last_ones, "{ended}; {sides}", _low, names=_never),
+         "{waits}, " + ALL_CALLED, MEDIUM, CHECK),
+    _Row(HangKind.LATE, lambda waits: _are_stuck(waits, waits.outside), LATE, _of_joint_call),
+    _Row(HangKind.BUSY, lambda waits: waits.outside, LATE, _of_joint_call),
+    _Row(HangKind.TRANSPORT, lambda waits: waits.in_calls, "{waits}, and none finishes", LOW),
+    _Row(HangKind.BUSY, _last_ones, "{ended}; {sides}", LOW),
     _Row(HangKind.STUCK, lambda waits: _are_stuck(waits, waits.world.live()),
-         "no rank computes or changes its place: {sides}", _low, names=_never),
-    _Row(HangKind.UNDECIDED, lambda waits: waits.world.numbers, "no output and no progress: {sides}", _low,
-         names=_never),
+         "no rank computes or changes its place: {sides}", LOW),
+    _Row(HangKind.UNDECIDED, lambda waits: waits.world.numbers, "no output and no progress: {sides}", LOW),
 )  # fmt: skip
 """The first row that applies counts."""
 
@@ -253,7 +231,7 @@ def judge_hang(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     found += [*_silent_nodes(waits), *waits.differing]
     found += [replace(each, evidence=(*each.evidence, *world.lines())) for each in of_hosts]
     found += [*_group_order(waits)] if waits.graph.waits_for and not waits.graph.roots else [_first_wait(waits)]
-    found.sort(key=lambda each: each.confidence is not Confidence.HIGH)
+    found.sort(key=lambda each: each.confidence is not HIGH)
     if len(found) > 1:
         found = [each for each in found if each.kind is not HangKind.UNDECIDED]
     best = _with_exceptions(_with_standstill(found[0], world), world)
@@ -280,12 +258,10 @@ def _finding(row: _Row, waits: _Waits) -> HangFinding | None:
         run=evidence.run, rank=first, host=evidence.hosts[first], hosts=fold(world.hosts_of(ranks)),
         pid=0 if view is None else view.pid,
     )  # fmt: skip
-    confidence = row.confidence(waits, ranks)
-    named = tuple(ranks) if row.names(waits, ranks) else ()
-    is_still = row.confidence is _of_still_ranks and confidence is Confidence.HIGH
-    return HangFinding(
-        row.kind, text, confidence, named, world.hosts_of(named), world.lines(), hint, stands_still=is_still
-    )
+    confidence = row.confidence if isinstance(row.confidence, Confidence) else row.confidence(waits, ranks)
+    may_name = confidence is not LOW and world.may_name(ranks) if row.names is None else row.names
+    named = tuple(ranks) if may_name else ()
+    return HangFinding(row.kind, text, confidence, named, world.hosts_of(named), world.lines(), hint)
 
 
 def _answer(world: WatchedRanks, ranks: list[int]) -> str:
@@ -302,7 +278,7 @@ def _silent_nodes(waits: _Waits) -> Iterator[HangFinding]:
         seen = witnesses(waits.world.evidence, host)
         yield HangFinding(
             HangKind.NODE_SILENT, f"{host} does not answer: {reason}{f'; {shown}' if shown else ''}",
-            Confidence.HIGH if seen else Confidence.MEDIUM, (), (host,), (*waits.world.lines(), *seen),
+            HIGH if seen else MEDIUM, (), (host,), (*waits.world.lines(), *seen),
         )  # fmt: skip
 
 
@@ -320,7 +296,7 @@ def _group_order(waits: _Waits) -> Iterator[HangFinding]:
     named = tuple(fewest) if is_clear else ()
     yield HangFinding(
         HangKind.GROUP_ORDER, f"{', '.join(parts)}: each side waits for the other",
-        Confidence.HIGH if is_clear else Confidence.LOW, named, world.hosts_of(named), world.lines(),
+        HIGH if is_clear else LOW, named, world.hosts_of(named), world.lines(),
         "every rank must call the collectives of all its groups in the same order",
     )  # fmt: skip
 
@@ -334,8 +310,8 @@ def _with_standstill(finding: HangFinding, world: WatchedRanks) -> HangFinding:
     if not finding.is_hang or not world.still_s or (finding.hosts and not finding.ranks):
         return finding
     line = f"no rank used a processor or moved data for {world.still_s:.0f} s"
-    is_new = finding.confidence is not Confidence.HIGH or finding.stands_still
-    return replace(finding, stands_still=is_new, evidence=(*finding.evidence, line))
+    is_sure = world.evidence.is_settled or finding.confidence is HIGH
+    return replace(finding, confidence=HIGH if is_sure else MEDIUM, evidence=(*finding.evidence, line))
 
 
 def _with_exceptions(finding: HangFinding, world: WatchedRanks) -> HangFinding:

@@ -92,6 +92,9 @@ class HangEvidence:
     after_s: float = 0.0
     """Time without progress that raises the suspicion."""
 
+    is_settled: bool = True
+    """The first steps are over, before which healthy ranks stand still for longer."""
+
 
 @dataclass(frozen=True)
 class WatchedRank:
@@ -206,13 +209,13 @@ class WatchedRanks:
         folded = fold_ranks(listed)
         return f"ranks {folded}" if folded.count(",") < FEW else f"{len(listed)} ranks"
 
-    def places(self, ranks: Iterable[int], else_where: str = "do not call it") -> str:
-        """Return the common place of `ranks`; else `else_where`, and the place of the first one."""
+    def places(self, ranks: Iterable[int]) -> str:
+        """Return the common place of `ranks`; else the place of the first one."""
         places = [self.states[rank].place for rank in sorted(ranks)]
         if len(places) == 1:
             return places[0]
         plural = places[0].replace("is ", "are ", 1) if places[0].startswith("is ") else places[0]
-        return plural if len({*places}) == 1 else f"{else_where}; the first {places[0]}"
+        return plural if len({*places}) == 1 else f"do not call it; the first {places[0]}"
 
     def sides(self) -> str:
         """Return the places of all ranks that were viewed, the rarest first."""

@@ -13,7 +13,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.progress import RankSigns
-from pylaunch.verdict.hangs.calls import Counters, group_counters, has_advanced, is_brief, with_calls
+from pylaunch.verdict.hangs.calls import Counters, group_counters, is_brief, with_calls
 
 UNSURE = 4.0
 """Multiple of the limit for findings without high confidence, and before the run has settled for those that a start
@@ -43,19 +43,12 @@ class HangReport:
     quiet_s: float
     """Seconds without progress."""
 
-    may_end_run: bool = True
-    """The finding is good enough to end the run for it, if the job asks for that."""
-
-    is_exact: bool = False
-    """False for a lower bound of `quiet_s`: collectives advance unseen between two views."""
-
 
 @dataclass(frozen=True)
 class ProgressResumed:
     """Ranks advance again after a report."""
 
     quiet_s: float
-    is_exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,16 +88,13 @@ class Suspicion:
     looked_at: float | None = None
     """Time of the last views in this gap."""
 
-    first_looked_at: float | None = None
-    """Time of the first ones."""
-
     reported: tuple[object, ...] = ()
     """Kind and ranks of the finding that was shown last; () for none in this gap."""
 
     @property
     def is_settled(self) -> bool:
         """Return True after the first steps, which take longer than later ones."""
-        furthest = max((each.last for counters in self.counters.values() for each in counters.values()), default=0)
+        furthest = max((last for counters in self.counters.values() for last, _ in counters.values()), default=0)
         is_training = furthest >= FIRST_CALLS or max(self.steps.values(), default=0) >= FIRST_STEPS
         return self.signs >= FIRST_SIGNS or is_training
 
@@ -123,13 +113,6 @@ class Suspicion:
         """Return True when the ranks should be viewed: twice in `after_s`, and at its end."""
         since = self.quiet_since if self.looked_at is None else self.looked_at
         return now - since >= self.after_s / 2 or since < self.quiet_since + self.after_s <= now
-
-    @property
-    def still_since(self) -> float:
-        """Time from which on no rank has advanced, also unseen: the first views, unless the ranks know it."""
-        if self.is_exact or self.first_looked_at is None:
-            return self.quiet_since
-        return self.first_looked_at
 
     def with_over(self, now: float, ranks: Iterable[int]) -> "Suspicion":
         """Add ranks that have ended, or are about to: an end is progress, and older views do not count any more.
@@ -157,7 +140,7 @@ class Suspicion:
         known = counters.keys() & self.counters.keys()
         had_none = {view.rank for sample in self.samples for view in sample if view.source == "helper"}
         had_none -= self.counters.keys()
-        is_progress = any(has_advanced(counters[rank], self.counters[rank]) for rank in known)
+        is_progress = any(counters[rank] != self.counters[rank] for rank in known)
         is_progress = is_progress or not had_none.isdisjoint(counters)
         after = replace(self, counters={**self.counters, **counters})
         if is_progress:
@@ -166,8 +149,7 @@ class Suspicion:
         known_calls = (view for sample in after.samples for view in sample)  # A rank may be late with one answer.
         samples = (*after.samples, with_calls(views, known_calls))[-MOST_SAMPLES:]
         sampled_at = (*after.sampled_at, now)[-MOST_SAMPLES:]
-        first = now if after.first_looked_at is None else after.first_looked_at
-        return replace(after, samples=samples, sampled_at=sampled_at, looked_at=now, first_looked_at=first)
+        return replace(after, samples=samples, sampled_at=sampled_at, looked_at=now)
 
     def with_all_calls(self, now: float, views: tuple[RankView, ...]) -> "Suspicion":
         """Add views with all calls to the last sample, of the same moment.
@@ -192,8 +174,6 @@ class Suspicion:
 
     def judged(self, now: float, finding: HangFinding) -> "tuple[Suspicion, HangReport | None]":
         """Return the report of `finding`, the best one on `samples`, if it is new and has lasted long enough."""
-        if finding.stands_still:
-            finding = replace(finding, confidence=Confidence.HIGH if self.is_settled else Confidence.MEDIUM)
         is_early = not self.is_settled and finding.kind is HangKind.DISK_WAIT
         is_sure = finding.confidence is Confidence.HIGH and not is_early
         identity = (finding.kind, finding.ranks, finding.hosts)
@@ -201,14 +181,12 @@ class Suspicion:
         is_soon = now - self.quiet_since < self.after_s * (1.0 if is_sure else UNSURE)
         if len(self.samples) < 2 or is_soon or is_known:
             return self, None
-        may_end = finding.is_hang and finding.confidence is Confidence.HIGH
-        report = HangReport(finding, now - self.still_since, may_end, self.is_exact)
-        return replace(self, reported=identity), report
+        return replace(self, reported=identity), HangReport(finding, now - self.quiet_since)
 
     def resumed(self, before: "Suspicion") -> ProgressResumed | None:
         """Return the news that a reported gap is over; `before`: the value before the last change."""
         if before.reported and not self.reported:
-            return ProgressResumed(self.quiet_since - before.still_since, before.is_exact)
+            return ProgressResumed(self.quiet_since - before.quiet_since)
         return None
 
     def with_progress(self, now: float) -> "Suspicion":
@@ -222,6 +200,5 @@ class Suspicion:
             calls_requests=0,
             is_exact=False,
             looked_at=None,
-            first_looked_at=None,
             reported=(),
         )

@@ -9,6 +9,7 @@ from lab.drill.command import totals
 from lab.drill.score import Naming, Observed, score
 from pylaunch.model.diagnosis.cause import FailureCause
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import RankEnd
@@ -52,7 +53,7 @@ def test_a_right_verdict_is_right_and_its_seconds_count_from_the_first_death() -
         (failed(named=None), True, True, Naming.NOBODY),
         (failed("rank 1 on n2 exited"), True, False, Naming.RIGHT),
         (failed(kind="storage"), True, False, Naming.RIGHT),
-        (replace(failed(), is_hang=True), False, False, Naming.NOBODY),
+        (replace(failed(), hang=HangFinding(HangKind.STUCK, "x", Confidence.HIGH)), False, False, Naming.NOBODY),
         (Outcome(Status.DONE, "every rank exited with code 0", 101.0, (), {}), False, False, Naming.NOBODY),
         (None, False, False, Naming.NOBODY),
     ],

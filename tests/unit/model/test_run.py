@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
@@ -34,4 +36,7 @@ def test_a_hang_is_remembered_until_ranks_advance_or_it_ends_the_run() -> None:
     assert record(EventKind.HANG, EventKind.ADVANCING).last_hang is None
     by_hand = Outcome(Status.STOPPED, "interrupted", 3.0, (), {})
     assert replace(hung, outcome=by_hand).last_hang is hung.events[2]
-    assert replace(hung, outcome=replace(by_hand, is_hang=True)).last_hang is None
+    assert (
+        replace(hung, outcome=replace(by_hand, hang=HangFinding(HangKind.STUCK, "x", Confidence.HIGH))).last_hang
+        is None
+    )

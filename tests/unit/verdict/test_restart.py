@@ -123,7 +123,8 @@ def test_progress_or_a_lost_node_breaks_the_row(second: Attempt) -> None:
 
 def hung() -> Attempt:
     """A hang ended the attempt."""
-    return Attempt(THREE, Outcome(Status.FAILED, "hang: x", 0.0, (), {}, is_hang=True), 50.0)
+    finding = HangFinding(HangKind.STUCK, "x", Confidence.HIGH)
+    return Attempt(THREE, Outcome(Status.FAILED, "hang: x", 0.0, (), {}, hang=finding), 50.0)
 
 
 def test_a_hang_is_tried_again_on_the_same_hosts_only_if_asked() -> None:
@@ -144,7 +145,7 @@ def hung_by(
 ) -> Attempt:
     """An attempt that ended because of a hang."""
     finding = HangFinding(kind, "x", confidence, (), hosts)
-    outcome = Outcome(Status.FAILED, "hang: x", 0.0, (), {}, is_hang=True, hang=finding, hosts=facts)
+    outcome = Outcome(Status.FAILED, "hang: x", 0.0, (), {}, hang=finding, hosts=facts)
     return Attempt(THREE, outcome, 500.0)
 
 

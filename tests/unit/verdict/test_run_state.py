@@ -200,7 +200,7 @@ def test_a_hang_that_ends_the_run_is_its_reason() -> None:
     for rank, host in ((0, "n1"), (1, "n2")):
         state = state.with_end(end(rank, host, signal=15, at=6.0, stopped=True), GRACE)
     outcome = finished(state).outcome(9.0)
-    assert (outcome.status, outcome.is_hang, outcome.named) == (Status.FAILED, True, Named("n2", 1))
+    assert (outcome.status, outcome.hang, outcome.named) == (Status.FAILED, LATE, Named("n2", 1))
     assert (outcome.reason, outcome.evidence, outcome.hint) == (f"hang: {LATE.text}", ("a line",), "look")
 
 
@@ -214,7 +214,7 @@ def test_ranks_that_all_end_well_after_all_did_not_hang() -> None:
 def test_a_rank_that_failed_before_the_hang_was_noticed_is_the_cause() -> None:
     state = TWO.with_end(end(1, "n2", code=1, at=4.0), GRACE).with_hang(LATE, GRACE, 5.0)
     outcome = finished(state).outcome(9.0)
-    assert (outcome.is_hang, outcome.reason) == (False, "rank 1 on n2 exited with code 1")
+    assert (outcome.hang, outcome.reason) == (None, "rank 1 on n2 exited with code 1")
 
 
 def test_the_outcome_of_a_failure_has_its_causes_and_the_facts_of_hosts() -> None:

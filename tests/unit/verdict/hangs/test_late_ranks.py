@@ -106,7 +106,9 @@ def test_a_slow_phase_is_never_called_a_hang(phase: str) -> None:
 def test_a_rank_that_stands_still_is_named_and_a_hang_whatever_its_function_is_called() -> None:
     [(at, report)] = watched(late_in((Frame("save_checkpoint", "/job/train.py", 7), MAIN)), 3600)
     assert isinstance(report, HangReport)
-    assert (report.finding.kind, report.finding.ranks, report.may_end_run) == (HangKind.LATE, (0,), True)
+    assert (report.finding.kind, report.finding.ranks, report.finding.confidence) == (
+        HangKind.LATE, (0,), Confidence.HIGH,
+    )  # fmt: skip
     assert at <= AFTER_S + POLL_S
 
 
@@ -132,7 +134,9 @@ def test_a_rank_that_stands_still_before_the_first_step_gets_four_times_as_long_
     """Downloads and builds take long in healthy runs."""
     [(at, report)] = watched(silent(one_late(4, 2, number=2)), 3600)
     assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks, report.may_end_run) == (True, (2,), False)
+    assert (report.finding.is_hang, report.finding.ranks, report.finding.confidence) == (
+        True, (2,), Confidence.MEDIUM,
+    )  # fmt: skip
     assert at >= 4 * AFTER_S
 
 

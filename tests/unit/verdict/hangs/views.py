@@ -59,11 +59,10 @@ def brief(whole: RankView) -> RankView:
         name: max((each.sequence for each in whole.collectives if each.group == name and each.is_retired), default=0)
         for name in counters
     }
-    last = tuple(
-        Collective(name, counter.last, "", (), (), (), retired[name] >= counter.last)
-        for name, counter in counters.items()
+    calls_of_groups = tuple(
+        Collective(name, last, "", (), (), (), retired[name] >= last) for name, (last, _) in counters.items()
     )
-    return replace(whole, collectives=last)
+    return replace(whole, collectives=calls_of_groups)
 
 
 def default_group(world: int, description: str = "default_pg") -> ProcessGroup:

@@ -33,9 +33,8 @@ def watched(world: World, for_s: float) -> list[tuple[float, HangReport | Progre
             if state.wants_calls:
                 state = state.with_all_calls(now, whole)
             hosts = {each.rank: each.host for each in views}
-            state, report = state.judged(
-                now, judge_hang(HangEvidence("7f3a", hosts, state.samples, after_s=AFTER_S))[0]
-            )
+            asked = HangEvidence("7f3a", hosts, state.samples, after_s=AFTER_S, is_settled=state.is_settled)
+            state, report = state.judged(now, judge_hang(asked)[0])
             if report is not None:
                 found.append((now, report))
             elif news := state.resumed(before):
