@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from pylaunch.runs.prepare.install import build
+from pylaunch.runs.prepare.launch import build
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pylaunch.agent.in_rank.sitecustomize import VARIABLE
 from pylaunch.agent.run.worker_group import IN_RANK
-from pylaunch.runs.prepare.install import build
+from pylaunch.runs.prepare.launch import build
 
 TRAINING = """
 import os, statistics, sys, time

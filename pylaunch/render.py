@@ -4,15 +4,18 @@ The agent starts the ranks of a script itself, without a launcher on the node, s
 once; `torchrun` has a launcher on each node.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from posixpath import dirname
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.rank_environment import Layer
 from pylaunch.errors import UsageError
+from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RankPlan, RequiredPath, RunPlan, base_of
+from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RankPlan, RequiredPath, RunPlan, base_of, plan_run
+from pylaunch.model.run import Notes
+from pylaunch.model.secret import MASK, secret_options, variable_of
 from pylaunch.model.text.argv import Argv
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -343,3 +346,38 @@ def remarks(plan: RunPlan) -> tuple[str, ...]:
     if USE_CPU in plan.job.env or any(node.devices for node in plan.nodes):
         return ()
     return (f"no devices in the inventory: accelerate trains on CPUs ({USE_CPU}=true; gpus= or devices= changes it)",)
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """An attempt that was decided: every node with the commands that it will execute."""
+
+    plan: RunPlan
+    commands: tuple[tuple[NodePlan, NodeCommand], ...]
+
+
+def plan_start(cluster: Cluster, job: JobSpec, run: str, say: Notes) -> PlannedRun:
+    """Plan `run`, an id, of `job` on `cluster`. No host is contacted.
+
+    `say` gets remarks. Raises UsageError for a job that does not fit the cluster.
+    """
+    planned = planned_run(plan_run(cluster, job, run))
+    for remark in remarks(planned.plan):
+        say(remark)
+    if names := secret_options(job.command):
+        say(_secrets_shown(names))
+    return planned
+
+
+def _secrets_shown(names: Sequence[str]) -> str:
+    """Return the note for secrets on the command line; records and views mask them."""
+    first = next((variable_of(name) for name in names if not name.startswith("argument ")), "NAME")
+    return (
+        f"note: {', '.join(names)}: every user of a node can read the values of a command line. Records and views show "
+        f"{MASK}; to keep a value to the ranks, read it from a variable: --secret {first}"
+    )
+
+
+def planned_run(plan: RunPlan) -> PlannedRun:
+    """Return `plan` with the commands of its nodes."""
+    return PlannedRun(plan, render(plan))

@@ -16,8 +16,8 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework
-from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, document, options
+from pylaunch.transport.interrupts import signals
 
 EXAMPLES = """\b
 Examples:

@@ -22,13 +22,13 @@ from pylaunch.model.job import TREE, USUAL_PORT, Framework, JobSpec, OnHang, Syn
 from pylaunch.model.outcome import Named, Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.render import plan_start
 from pylaunch.runs.events import LinesWritten, RunEnded, StartEvent
-from pylaunch.runs.planned import plan_start
 from pylaunch.runs.start import StartOptions, start
 from pylaunch.runs.stop import stop_run
 from pylaunch.runs.sync.tree import Tree, read_tree
 from pylaunch.store import runs
+from pylaunch.transport.interrupts import Interrupter, InterruptSource
 
 SHIPPED, NOT_SHIPPED = Path(__file__).parent, ("/*.py",)
 MODULE = ("-m", "ranks.drill_rank")

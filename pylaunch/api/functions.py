@@ -17,15 +17,15 @@ from pylaunch.inventory import load
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome
+from pylaunch.render import plan_start
 from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_run
-from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.events import Attached, AttemptEnded, LogsCaughtUp, RunEnded, StartEvent, notice
-from pylaunch.runs.planned import plan_start
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.store import runs
+from pylaunch.transport.interrupts import Interrupter
 
 
 def load_cluster(inventory: str | Path, *, limit: str | None = None) -> Cluster:
@@ -92,7 +92,7 @@ def start(
     def say(text: str) -> None:
         early.append(notice(text))
 
-    planned = plan_start(cluster, job, say)
+    planned = plan_start(cluster, job, runs.new_run_id(), say)
     features.refuse_variables(planned, say)
     recorded = starting.begin(planned, wanted, early.append)
 

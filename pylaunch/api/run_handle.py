@@ -9,7 +9,6 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.events import LinesWritten, RunEnded, RunEvent, StartEvent
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.runs.logs import LogQuery, read_logs
@@ -17,6 +16,7 @@ from pylaunch.runs.stacks import StacksReport, stacks
 from pylaunch.runs.status import RunReport, report
 from pylaunch.runs.stop import StopReport, stop_run
 from pylaunch.store import runs
+from pylaunch.transport.interrupts import Interrupter
 
 QUEUED = 1000
 """Messages that wait for the reader before reading from the nodes pauses."""

@@ -22,7 +22,7 @@ from pylaunch.probe.answers import MALFORMED, Unmeasured, what_is_wrong
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
 from pylaunch.transport.connections import connector_of, opening
 from pylaunch.transport.process import Child, describe_exit, hosts_at_once, spawn
-from pylaunch.transport.waiting import patience
+from pylaunch.transport.steady_clock import patience
 
 MATRIX: ReadingKey[Any] = ReadingKey("mesh.matrix")
 OFFSET: ReadingKey[Any] = ReadingKey("mesh.offset")

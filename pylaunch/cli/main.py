@@ -20,7 +20,7 @@ from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.document import Invocation, current
 from pylaunch.terminal.doors import Names, Verb, VerbGroup, imported
 from pylaunch.transport import interrupts, process
-from pylaunch.transport.waiting import AWAITED
+from pylaunch.transport.steady_clock import AWAITED
 
 
 def _verb(group: VerbGroup, name: str, text: str, names: Names = Names.NOTHING, *subcommands: str) -> tuple[str, Verb]:

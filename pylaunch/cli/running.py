@@ -8,9 +8,8 @@ from pathlib import Path
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome
-from pylaunch.runs.connect.interruptible import signals
+from pylaunch.render import PlannedRun
 from pylaunch.runs.events import RanksReleased, StartEvent
-from pylaunch.runs.planned import PlannedRun
 from pylaunch.runs.prepare.session import TakenError
 from pylaunch.runs.start import StartOptions, begin, run, start
 from pylaunch.store import runs
@@ -21,6 +20,7 @@ from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.views import findings, run_data
 from pylaunch.terminal.views.live import PROGRESS_S, RunView, has_board
 from pylaunch.transport.background import Background, fork_to_background
+from pylaunch.transport.interrupts import signals
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pylaunch.model.outcome import Outcome
     from pylaunch.model.plan import RunPlan
     from pylaunch.model.setting import LintFinding, Setting
-    from pylaunch.runs.planned import PlannedRun
+    from pylaunch.render import PlannedRun
     from pylaunch.terminal.doors import StartSource
     from pylaunch.terminal.options import Option
 

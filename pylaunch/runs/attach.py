@@ -5,14 +5,14 @@ from collections.abc import Callable
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import Event, EventKind, RunRecord
-from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import RunUnknownError
-from pylaunch.runs.connect.fleet import Fleet, raise_if_none
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.connect.fleet import Fleet, on_fleet, raise_if_none
 from pylaunch.runs.events import Attached, AttemptEnded, LogsCaughtUp, StartEvent, notice, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.runs.proof import finish
 from pylaunch.store import runs
+from pylaunch.transport import steady_clock
+from pylaunch.transport.interrupts import Interrupter, InterruptSource
 
 
 async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> dict[str, str]:

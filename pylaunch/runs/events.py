@@ -13,8 +13,8 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.model.text.quantity import shown_size
 from pylaunch.protocol.examination import RankView
-from pylaunch.runs import steady_clock
 from pylaunch.store.runs import Recorder
+from pylaunch.transport import steady_clock
 
 DENIED = os.strerror(errno.EACCES)
 LIVE_LAG = 16 << 20

@@ -16,12 +16,12 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.runs.connect.agent_link import AgentLink
-from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS, ForeignMessage, overstepped
-from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted, raise_if_none
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS, ConnectionEnded, ForeignMessage, Interrupted, overstepped
+from pylaunch.runs.connect.fleet import Fleet, on_fleet, raise_if_none
 from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, RunEvent, notice, skipped_line
 from pylaunch.runs.follow.run_follower import LAST_S, rank_streams
-from pylaunch.transport.waiting import patience
+from pylaunch.transport.interrupts import Interrupter, InterruptSource
+from pylaunch.transport.steady_clock import patience
 
 SILENT_S = 20.0
 """Time without a message after which nodes count as silent: their agents may be stopped, and have no heartbeat here."""

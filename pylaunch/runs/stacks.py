@@ -8,9 +8,10 @@ from pylaunch.model.clock import ClockOffset
 from pylaunch.model.run import RunRecord
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import HostEvidence
-from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Lost, Question, raise_if_none
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.connect.bounds import ConnectionEnded, Lost
+from pylaunch.runs.connect.fleet import Fleet, Question, on_fleet, raise_if_none
 from pylaunch.store import runs
+from pylaunch.transport.interrupts import Interrupter, InterruptSource
 
 
 def rank_view(host: str, view: RankView, clock: ClockOffset) -> RankView:

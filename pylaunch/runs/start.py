@@ -1,6 +1,6 @@
 """Start a run: plan it, begin its record, run its attempts to the end.
 
-    planned  = plan_start(cluster, job, say)           of `runs/planned.py`: no host is contacted
+    planned  = plan_start(cluster, job, runs.new_run_id(), say)           of `runs/planned.py`: no host is contacted
     recorded = begin(planned, options, emit)           the run has an id, and a record that other verbs find
     outcome  = run(recorded, options, emit)            attempts: connect, prepare, release, follow
 
@@ -23,10 +23,9 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, base_of, replan
 from pylaunch.model.run import Event, EventKind, ran_s
 from pylaunch.model.secret import Secrets
-from pylaunch.runs import steady_clock
+from pylaunch.render import PlannedRun, planned_run
 from pylaunch.runs.connect.agent_link import enter
-from pylaunch.runs.connect.fleet import Fleet
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.connect.fleet import Fleet, on_fleet
 from pylaunch.runs.events import (
     AttemptEnded,
     AttemptRefused,
@@ -42,12 +41,10 @@ from pylaunch.runs.events import (
     recording,
 )
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
-from pylaunch.runs.planned import PlannedRun, planned_run
-from pylaunch.runs.prepare.install import AgentArchive, build, installer
+from pylaunch.runs.prepare.launch import AgentArchive, Launch, build, installer
 from pylaunch.runs.prepare.queue import wait_until_free
 from pylaunch.runs.prepare.session import (
     InterruptedBeforeReleaseError,
-    Launch,
     NodesRefusedError,
     PreparedNodes,
     Session,
@@ -59,7 +56,9 @@ from pylaunch.runs.start_checks import ChecksAtStart, compare_nodes, end_leftove
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
+from pylaunch.transport import steady_clock
 from pylaunch.transport.connections import connector_of
+from pylaunch.transport.interrupts import Interrupter, InterruptSource
 from pylaunch.transport.process import spawn
 from pylaunch.verdict.restart import Attempt, Over, Policy, next_attempt
 

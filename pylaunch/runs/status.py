@@ -10,8 +10,7 @@ from pylaunch.model.plan import RunPlan, attempt_of
 from pylaunch.model.run import EventKind, Notes, PreviousAttempt, RunRecord, ignore
 from pylaunch.model.slurm_job import UNKNOWN, JobState
 from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
-from pylaunch.runs.connect.fleet import Fleet
-from pylaunch.runs.connect.interruptible import with_fleet
+from pylaunch.runs.connect.fleet import Fleet, with_fleet
 from pylaunch.runs.events import recording
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.proof import NodeProof, is_in_doubt, leftover_processes, prove_again

@@ -13,13 +13,13 @@ from pylaunch.model.run import Notes, RunRecord, ignore
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.runs.attach import attach_all
-from pylaunch.runs.connect.fleet import Fleet, raise_if_none
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.connect.fleet import Fleet, on_fleet, raise_if_none
 from pylaunch.runs.events import Emitter, RunEvent, notice, recording
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.proof import NodeProof, end, is_in_doubt, proven
 from pylaunch.store import runs
 from pylaunch.store.runs import user_and_host
+from pylaunch.transport.interrupts import Interrupter, InterruptSource
 from pylaunch.transport.process import ends
 
 GIVES_UP_S = 30.0

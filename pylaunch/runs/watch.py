@@ -10,13 +10,14 @@ from typing import Protocol
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import Event, EventKind, RunRecord
-from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
-from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, raise_if_none
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.connect.bounds import ConnectionEnded
+from pylaunch.runs.connect.fleet import Fleet, on_fleet, raise_if_none
 from pylaunch.runs.events import ProgressReported, RunEvent
 from pylaunch.runs.follow.run_follower import RunFollower, rank_streams
 from pylaunch.store import runs
+from pylaunch.transport import steady_clock
+from pylaunch.transport.interrupts import Interrupter, InterruptSource
 
 LOOK_S = 0.5
 TAIL = 5

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pylaunch.model.cluster import Cluster
     from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
+    from pylaunch.render import PlannedRun
     from pylaunch.runs.events import StartEvent
-    from pylaunch.runs.planned import PlannedRun
     from pylaunch.terminal.options import Option
 
 import contextlib

@@ -13,20 +13,20 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
-from pylaunch.transport.connector import ConnectionFailure, Connector, LocalConnector
+from pylaunch.transport.connector import ConnectionFailure, Connector
 from pylaunch.transport.openssh import sharing
 from pylaunch.transport.openssh.connector import OpenSshConnector
 from pylaunch.transport.openssh.sharing import login as openssh_login
 from pylaunch.transport.openssh.sharing import open_connections
 from pylaunch.transport.slurm.connector import SlurmConnector
-from pylaunch.transport.waiting import AWAITED
+from pylaunch.transport.steady_clock import AWAITED
 
 HANDSHAKES = max(8, 4 * (os.cpu_count() or 1))
 SLOW_S = 2.0
@@ -157,7 +157,28 @@ async def why_not_reached(connector: Connector, ended: process.Completed) -> Con
     return failure
 
 
-VERSION_S = 10.0
+@dataclass(frozen=True)
+class LocalConnector(Connector):
+    """The `Connector` of a host with `ansible_connection=local`: there is no connection that could fail."""
+
+    identity = None
+
+    def argv(self, words: Argv, *, shared: bool = True) -> Argv:
+        """Return `words`."""
+        return words
+
+    def failure(self, ended: process.Completed) -> None:
+        """Return None: a command that ends has reached this machine."""
+
+    def timed_out(self, within_s: float) -> ConnectionFailure:
+        """Name the agent, the only party here that can be silent."""
+        return ConnectionFailure(
+            f"agent {self.host.address}: no answer within {within_s:.0f} s", f"check that {self.host.name} is up"
+        )
+
+    def ansible_variables(self) -> Mapping[str, str]:
+        """Select Ansible's local connection."""
+        return {"ansible_connection": "local"}
 
 
 def connector_of(host: Host, known_hosts: str | None) -> Connector:
@@ -185,6 +206,9 @@ def disconnect(cluster: Cluster) -> None:
     """Stop sharing the open connections to these hosts: the next commands log in again, running ones continue."""
     for host in cluster.hosts:
         connector_of(host, cluster.known_hosts).disconnect()
+
+
+VERSION_S = 10.0
 
 
 def client_version() -> str | None:

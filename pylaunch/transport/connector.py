@@ -1,7 +1,7 @@
 """The interface to a host: run commands on it, explain why they do not run, close connections.
 
-`connections.connector_of` picks the implementation for a host: `openssh` for SSH, `local` for this machine. No code
-outside `transport` builds a command line that reaches a host.
+`connections.connector_of` picks the implementation for a host: `openssh` for SSH, `slurm` for nodes of a job. No
+code outside `transport` builds a command line that reaches a host.
 """
 
 from collections.abc import Mapping
@@ -30,14 +30,14 @@ class ConnectionFailure:
 
 @dataclass(frozen=True)
 class Connector:
-    """Runs commands on one host. Its own answers are those where no login takes place."""
+    """Runs commands on one host."""
 
     host: Host
 
     @property
     def identity(self) -> str | None:
         """Identity of the shared connection to the host; None where no login takes place."""
-        return None
+        raise NotImplementedError
 
     def argv(self, words: Argv, *, shared: bool = True) -> Argv:
         """Return the command line that runs `words` on the host and carries stdin, stdout, stderr and exit status.
@@ -48,7 +48,7 @@ class Connector:
 
     def failure(self, ended: Completed) -> ConnectionFailure | None:
         """Return why the command line `ended` did not reach the host; None when it did, whatever its exit status."""
-        return None
+        raise NotImplementedError
 
     def timed_out(self, within_s: float) -> ConnectionFailure:
         """Return the failure to report for a host that sent nothing within `within_s` seconds."""
@@ -60,22 +60,3 @@ class Connector:
     def ansible_variables(self) -> Mapping[str, str]:
         """Return host variables that make Ansible connect the same way, beyond those of the inventory."""
         raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class LocalConnector(Connector):
-    """The `Connector` of a host with `ansible_connection=local`: there is no connection that could fail."""
-
-    def argv(self, words: Argv, *, shared: bool = True) -> Argv:
-        """Return `words`."""
-        return words
-
-    def timed_out(self, within_s: float) -> ConnectionFailure:
-        """Name the agent, the only party here that can be silent."""
-        return ConnectionFailure(
-            f"agent {self.host.address}: no answer within {within_s:.0f} s", f"check that {self.host.name} is up"
-        )
-
-    def ansible_variables(self) -> Mapping[str, str]:
-        """Select Ansible's local connection."""
-        return {"ansible_connection": "local"}

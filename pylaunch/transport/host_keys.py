@@ -33,7 +33,7 @@ from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.sharing import OWN_COMMAND, config_word, destination
-from pylaunch.transport.waiting import AWAITED
+from pylaunch.transport.steady_clock import AWAITED
 
 SSH_PORT = 22
 

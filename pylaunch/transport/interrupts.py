@@ -111,6 +111,47 @@ def received_by(receiver: Callable[[signal.Signals], object], last_s: float = LA
         _of_this_process.receiver, _of_this_process.last_s = before
 
 
+InterruptSource = Callable[[Callable[[str], object], float], contextlib.AbstractContextManager[None]]
+"""Deliver the reason of each interrupt to a receiver while a block runs, which may take some seconds after the second
+interrupt. The receiver may be called from any thread."""
+
+
+def signals(receiver: Callable[[str], object], last_s: float) -> contextlib.AbstractContextManager[None]:
+    """SIGINT and SIGTERM of this process, where `install` was called."""
+    return received_by(lambda number: receiver(signal_words(number)), last_s)
+
+
+class Interrupter:
+    """Interrupts that a program sends from any thread: the first one stops the run, the second one kills it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pending: list[str] = []
+        self._receiver: Callable[[str], object] | None = None
+
+    def interrupt(self, reason: str) -> None:
+        """End the work that runs now, or else the next one as soon as it begins."""
+        with self._lock:
+            if self._receiver is None:
+                self._pending.append(reason)
+            else:
+                self._receiver(reason)
+
+    @contextlib.contextmanager
+    def __call__(self, receiver: Callable[[str], object], last_s: float) -> Iterator[None]:
+        """Deliver to `receiver`; an `InterruptSource`."""
+        with self._lock:
+            self._receiver = receiver
+            for reason in self._pending:
+                receiver(reason)
+            self._pending.clear()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._receiver = None
+
+
 def run(work: Coroutine[None, None, T]) -> T:
     """Run `work` on a new event loop and return its result.
 

@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.runs.prepare import install
+from pylaunch.runs.prepare import launch
 from tests.agent.controller import Node
 
 
 @pytest.fixture(scope="session")
 def agent_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("agent") / "agent.pyz"
-    path.write_bytes(install.build().data)
+    path.write_bytes(launch.build().data)
     return path
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import pylaunch
 from pylaunch import protocol
-from pylaunch.runs.prepare import install
+from pylaunch.runs.prepare import launch
 from tests.agent.controller import Node, task
 
 INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3"))
@@ -20,7 +20,7 @@ SUPPORTED = [path for path in INTERPRETERS if int(path.parts[-3].split(".")[1]) 
 
 def test_the_archive_prints_the_hash_of_its_content_as_its_version(agent_archive: Path) -> None:
     words = [sys.executable, "-I", "-S", str(agent_archive), "--version"]
-    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == install.build().version
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == launch.build().version
 
 
 ROOMS = ("agent", "base", "protocol", "runtime")

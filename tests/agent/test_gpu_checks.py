@@ -15,7 +15,7 @@ from pylaunch import protocol
 from pylaunch.agent.run import gpu_checks
 from pylaunch.agent.shared import cgroups, essentials, run_processes
 from pylaunch.base.layout import NodeRoot
-from pylaunch.runs.prepare.session import gpu_refusals
+from pylaunch.runs.prepare.launch import gpu_refusals
 from tests.agent.controller import task
 
 SOURCE = Path(__file__).with_name("fake_nvml.c")

@@ -14,7 +14,7 @@ from pylaunch import protocol
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.runs.connect.agent_link import enter
-from pylaunch.runs.prepare import install
+from pylaunch.runs.prepare import launch
 from tests.agent.controller import Controller, Node, gone, is_alive, task
 from tests.waiting import DEADLINE_S, wait_until
 
@@ -127,7 +127,7 @@ def test_a_spare_keeps_its_daemon_alive_until_its_controller_leaves(node: Node, 
 def opened_as_in_a_job(node: Node, *, run: str = "r1") -> Controller:
     """Open a connection with the words that a controller gives to srun."""
     host = Host("n1", "n1", Connection.SLURM, slurm_job="7", node_root=str(node.root), agent_python=sys.executable)
-    return node.connected([*enter(host, install.build().version, "open", run)])
+    return node.connected([*enter(host, launch.build().version, "open", run)])
 
 
 def test_a_connection_of_a_job_waits_for_the_daemon_which_starts_the_supervisor(

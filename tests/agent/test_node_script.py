@@ -20,9 +20,9 @@ from pylaunch.runs.connect.agent_link import (
     ROOT_UNTRUSTED,
     RUNS,
 )
-from pylaunch.runs.prepare import install
+from pylaunch.runs.prepare import launch
 
-VERSION = install.build().version
+VERSION = launch.build().version
 
 
 @pytest.fixture

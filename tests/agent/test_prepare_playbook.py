@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.runs.prepare import install
+from pylaunch.runs.prepare import launch
 from pylaunch.transport.collection import assemble
 
 REPOSITORY = Path(__file__).parents[2]
@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).parents[2]
 @pytest.fixture
 def play(tmp_path: Path) -> Any:
     """Run the playbook on this machine; what the module answered for it, by a callback that prints JSON."""
-    built = install.build()
+    built = launch.build()
     assemble(REPOSITORY, tmp_path / "collections")
 
     def run(*more: str, version: str = built.version, root: str = f"{tmp_path}/root-{{user}}") -> dict[str, Any]:
@@ -51,14 +51,14 @@ def play(tmp_path: Path) -> Any:
 
 
 def test_the_agent_is_installed_by_its_content_once(play: Any, tmp_path: Path) -> None:
-    version = install.build().version
+    version = launch.build().version
     target = tmp_path / f"root-{os.getuid()}" / "agents" / f"{version}.pyz"
     dry = play("--check")
     assert dry["changed"]
     assert not target.parent.exists()
     first = play()
     assert (first["changed"], first["agent"], first["version"]) == (True, str(target), version)
-    assert target.read_bytes() == install.build().data
+    assert target.read_bytes() == launch.build().data
     assert not play()["changed"]
     assert not (tmp_path / "home").exists(), "a start writes nothing to the home directory of a node"
 

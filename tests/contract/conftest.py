@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.runs.prepare import install
+from pylaunch.runs.prepare import launch
 from tests.agent.controller import Node
 
 
@@ -13,7 +13,7 @@ from tests.agent.controller import Node
 def node(tmp_path: Path) -> Iterator[Node]:
     """A node that is a directory of this machine, with the agent."""
     agent = tmp_path / "agent.pyz"
-    agent.write_bytes(install.build().data)
+    agent.write_bytes(launch.build().data)
     node = Node(tmp_path / "root", agent)
     yield node
     node.close()

@@ -8,7 +8,7 @@ from pylaunch import protocol
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.runs.connect.agent_link import AgentLink, LinkError
-from pylaunch.transport.connector import LocalConnector
+from pylaunch.transport.connections import LocalConnector
 from pylaunch.transport.process import spawn
 
 

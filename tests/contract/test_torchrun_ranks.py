@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.runs.prepare import install
+from pylaunch.runs.prepare import launch
 from tests.agent.controller import Node, task
 from tests.ports import free_port
 
@@ -21,7 +21,7 @@ time.sleep(600)
 def test_the_rank_that_failed_is_distinguished_from_those_that_torchrun_and_the_agent_stopped(
     tmp_path: Path, torch_python: Path
 ) -> None:
-    (tmp_path / "agent.pyz").write_bytes(install.build().data)
+    (tmp_path / "agent.pyz").write_bytes(launch.build().data)
     node = Node(tmp_path / "root", tmp_path / "agent.pyz")
     port = free_port()
     words = [str(torch_python), "-c", SCRIPT]

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from pylaunch.agent.shared import processes
 from pylaunch.inventory import load
-from pylaunch.runs.prepare import install
+from pylaunch.runs.prepare import launch
 from tests.documents import hints_must_be_accepted
 
 ENDS_S = 300.0
@@ -166,7 +166,7 @@ def _answer_of_ansible(names: tuple[str, ...]) -> str:
 @functools.cache
 def _agent() -> dict[str, bytes]:
     """Files of the agent by name: the archive, and its modules as the Python of nodes compiles them at first."""
-    agent = install.build()
+    agent = launch.build()
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, f"{agent.version}.pyz")
         path.write_bytes(agent.data)

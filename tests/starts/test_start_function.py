@@ -13,15 +13,15 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
-from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.render import plan_start
 from pylaunch.runs.events import RanksReleased, RunEnded, StartEvent
-from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare.session import NodesRefusedError
 from pylaunch.runs.start import StartOptions, start
 from pylaunch.runs.start_checks import ChecksFailedError, at_start_checks
 from pylaunch.store import runs
 from pylaunch.store.runs import user_and_host
+from pylaunch.transport import steady_clock
+from pylaunch.transport.interrupts import Interrupter
 from tests.starts.cluster import DirectoryCluster
 
 WITHIN_S = 60.0
@@ -52,7 +52,7 @@ def started(
 ) -> Callable[[], Outcome]:
     """Start `words` in a thread; the function that is returned waits for the outcome."""
     job = JobSpec(words, Framework.COMMAND, "/", max_restarts=restarts)
-    planned = plan_start(load_cluster(cluster.inventory), job, lambda text: None)
+    planned = plan_start(load_cluster(cluster.inventory), job, runs.new_run_id(), lambda text: None)
     pool = ThreadPoolExecutor(1)
     future = pool.submit(start, planned, StartOptions(at_start_checks()), events.add, interrupter)
     pool.shutdown(wait=False)
@@ -97,7 +97,7 @@ def test_a_node_that_is_gone_between_its_preparation_and_the_release_refuses_the
         return steady_clock.now() + lead_s
 
     job = JobSpec(("touch", str(tmp_path / "began")), Framework.COMMAND, "/")
-    planned = plan_start(load_cluster(cluster.inventory), job, lambda event: None)
+    planned = plan_start(load_cluster(cluster.inventory), job, runs.new_run_id(), lambda event: None)
     with pytest.raises(NodesRefusedError, match="so no rank was started") as refused:
         start(planned, StartOptions(hold=kill_an_agent), lambda event: None, Interrupter())
     (reason,) = refused.value.reasons["n2"]

@@ -15,7 +15,7 @@ from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodeP
 from pylaunch.model.secret import MASK, masked
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.quantity import counted
-from pylaunch.runs.planned import PlannedRun
+from pylaunch.render import PlannedRun
 from pylaunch.terminal import console
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.start import OPTIONS

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind, RunRecord
-from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.interruptible import Interrupter, signals
 from pylaunch.runs.events import RunEvent
 from pylaunch.runs.status import previous_attempt
 from pylaunch.runs.watch import glimpse, watch_run
 from pylaunch.terminal import console, document
 from pylaunch.terminal.views.board import Board, Pace, RankStep
 from pylaunch.terminal.views.live import REDRAW_S, has_board
+from pylaunch.transport import steady_clock
+from pylaunch.transport.interrupts import Interrupter, signals
 
 if TYPE_CHECKING:
     pass

@@ -34,12 +34,13 @@ from pylaunch.model.job import TREE, Framework, JobSpec, Sync
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.runs.connect.interruptible import InterruptSource
+from pylaunch.render import plan_start
 from pylaunch.runs.events import LinesWritten, RunBegun, StartEvent
-from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions, start
 from pylaunch.runs.sync.tree import read_tree
+from pylaunch.store import runs
+from pylaunch.transport.interrupts import InterruptSource
 
 DIRECTORY = Path(program.__file__).parent
 SHIPPED, NOT_SHIPPED = DIRECTORY.parent, ("/*.py",)
@@ -121,7 +122,7 @@ class BenchRun:
         tree = read_tree(SHIPPED, NOT_SHIPPED)
         manifest = tree.manifest
         sync = Sync(str(tree.directory), manifest.digest, len(manifest.files), manifest.size, NOT_SHIPPED)
-        planned = plan_start(self.cluster, self._job(sync), lambda event: None)
+        planned = plan_start(self.cluster, self._job(sync), runs.new_run_id(), lambda event: None)
         self.plan = planned.plan
         self.readings = Readings(planned.plan.world_size)
         limit = TimeLimit(LIMIT_S, "the measurement", interrupts)

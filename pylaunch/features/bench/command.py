@@ -10,8 +10,8 @@ from pylaunch.features.bench import view
 from pylaunch.features.bench.events import CHOSEN, BenchRequest, BenchStage
 from pylaunch.features.bench.measure import BACKENDS, bench
 from pylaunch.inventory import load_cluster
-from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, document, options
+from pylaunch.transport.interrupts import signals
 
 EXAMPLES = """\b
 Examples:

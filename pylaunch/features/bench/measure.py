@@ -25,8 +25,8 @@ from pylaunch.features.bench.judgement.measurements import AllReduceTimed
 from pylaunch.features.bench.judgement.pairs import Pair, Screening, round_numbers, screened
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
-from pylaunch.runs.connect.interruptible import InterruptSource
 from pylaunch.runs.events import notice
+from pylaunch.transport.interrupts import InterruptSource
 
 BACKENDS = ("auto", "nccl", "gloo")
 

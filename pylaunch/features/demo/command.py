@@ -15,12 +15,13 @@ from pylaunch.errors import ExitCode, RunFailedError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.runs.connect.interruptible import signals
-from pylaunch.runs.planned import plan_start
-from pylaunch.runs.prepare import install
+from pylaunch.render import plan_start
+from pylaunch.runs.prepare import launch
 from pylaunch.runs.start import StartOptions, start
+from pylaunch.store import runs
 from pylaunch.terminal import console
 from pylaunch.terminal.views.live import RunView
+from pylaunch.transport.interrupts import signals
 
 RANKS_PER_NODE = 2
 BROKEN = 2
@@ -57,7 +58,7 @@ def _run(nodes: "DemoNodes", arguments: tuple[str, ...]) -> Outcome:
     console.say(" ".join(("$ pylaunch start --nproc-per-node", str(RANKS_PER_NODE), "--", SCRIPT, *arguments)))
     job = JobSpec((SCRIPT, *arguments), Framework.DIRECT, str(nodes.directory), ranks_per_node=RANKS_PER_NODE)
     with RunView() as view:
-        planned = plan_start(nodes.cluster, job, console.say)
+        planned = plan_start(nodes.cluster, job, runs.new_run_id(), console.say)
         return start(planned, StartOptions(), view.show, signals)
 
 
@@ -97,7 +98,7 @@ def demo_nodes() -> Iterator[DemoNodes]:
 
 def _node(name: str, directory: Path) -> Host:
     """Return a node whose agent is in place, so that it needs no Ansible."""
-    agent = install.build()
+    agent = launch.build()
     agents = directory / "agents"
     directory.mkdir(mode=0o700)
     agents.mkdir(mode=0o700)

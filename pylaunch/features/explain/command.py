@@ -10,7 +10,7 @@ import click
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.explain import view
 from pylaunch.features.explain.work import STDIN, LogExplanation, explain_files, explain_run
-from pylaunch.runs.connect.interruptible import signals
+from pylaunch.transport.interrupts import signals
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find
 

@@ -16,11 +16,11 @@ from pylaunch.model.run import Event, Notes, RunRecord, ignore
 from pylaunch.model.text.excerpt import TextTail
 from pylaunch.model.text.quantity import shown_size
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.runs.events import LinesWritten, RunEvent
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.runs.logs import LogQuery, read_logs
 from pylaunch.store.content import signatures
+from pylaunch.transport.interrupts import Interrupter, InterruptSource
 from pylaunch.verdict.logs.line import Origin, is_number
 from pylaunch.verdict.logs.scan import LogScan, LogSearch, scan
 from pylaunch.verdict.recognised_ends import scan_of_end

@@ -31,14 +31,13 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import program
-from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.render import PlannedRun
 from pylaunch.runs.events import AttemptEnded, RanksReleased, StartEvent
 from pylaunch.runs.follow.run_follower import LAST_S
-from pylaunch.runs.planned import PlannedRun
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions, begin, run
-from pylaunch.transport import interrupts
+from pylaunch.transport import interrupts, steady_clock
+from pylaunch.transport.interrupts import Interrupter
 from pylaunch.verdict.rank_end import described
 
 _LOST = re.compile(

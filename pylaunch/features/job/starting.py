@@ -25,8 +25,8 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import JobSpec, RolePart
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.text.quantity import counted
+from pylaunch.render import plan_start
 from pylaunch.runs.events import StartEvent
-from pylaunch.runs.planned import plan_start
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
 from pylaunch.terminal.document import current
@@ -170,7 +170,9 @@ def planned_parts(
             asked = requested(given, os.environ, tree_of)
             remarks: list[str] = []
             place = RolePart(job_id, job.name, role.name, part.name, order[role.name])
-            planned = plan_start(part.cluster, replace(in_job(asked.job), part=place), remarks.append)
+            planned = plan_start(
+                part.cluster, replace(in_job(asked.job), part=place), runs.new_run_id(), remarks.append
+            )
             features.refuse_variables(planned, remarks.append)
             notes |= dict.fromkeys(f"{role.name}: {line}" for line in remarks)
         except UsageError as error:

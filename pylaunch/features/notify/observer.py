@@ -24,10 +24,10 @@ from pylaunch.model.secret import masked, sounds_secret
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.redaction import Redaction
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.runs import steady_clock
 from pylaunch.runs.events import Attached, AttemptEnded, AttemptStarted, RanksReleased, StartEvent
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import RunEnding, RunObserver
+from pylaunch.transport import steady_clock
 
 LIMIT_S = 5.0
 """Time for one delivery, and for all that are left when the run has ended."""

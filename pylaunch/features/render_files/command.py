@@ -19,7 +19,8 @@ from pylaunch.model.job import Framework
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.secret import refuse_secrets
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.runs.planned import plan_start
+from pylaunch.render import plan_start
+from pylaunch.store import runs
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags import program
 from pylaunch.terminal.flags.start import StartFlags, environment, options_of, source_directory
@@ -92,7 +93,7 @@ def _plan(target: str, typed: StartFlags, inventory: Path | None, limit: str | N
     job = flags.job(chosen.words, chosen.framework, env, None, is_unread=chosen.is_unread)
     cluster = load_cluster(inventory, limit=limit)
     refuse_secrets(job.command, job.env)
-    planned = plan_start(cluster, job, console.say)
+    planned = plan_start(cluster, job, runs.new_run_id(), console.say)
     refuse_variables(planned, console.say)
     return planned.plan
 

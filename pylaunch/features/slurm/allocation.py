@@ -15,7 +15,7 @@ from pylaunch.features.slurm.job_script import daemon_argv, job_script
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobRequest, JobState, SlurmJob, SlurmNode
-from pylaunch.runs.prepare.install import AgentArchive, build
+from pylaunch.runs.prepare.launch import AgentArchive, build
 from pylaunch.store.files import job_files
 from pylaunch.transport import process
 from pylaunch.transport.slurm import commands

@@ -12,7 +12,7 @@ from pylaunch import __version__
 from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.runs.connect.agent_link import AGENT_ABSENT, TRUST, root_words
-from pylaunch.runs.prepare.install import AgentArchive
+from pylaunch.runs.prepare.launch import AgentArchive
 from pylaunch.transport.slurm import connector
 
 IDLE_S = 60

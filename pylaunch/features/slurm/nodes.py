@@ -22,7 +22,8 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import ignore
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import quoted
-from pylaunch.runs.planned import PlannedRun, plan_start
+from pylaunch.render import PlannedRun, plan_start
+from pylaunch.store import runs
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import NodesWanted, StartNodes
 
@@ -49,7 +50,7 @@ def nodes_of_start(kind: NodeSource, flags: SchedulerFlags, wanted: NodesWanted,
         console.say(f"with --dry-run no job is submitted; its options: {words}")
         yield StartNodes(_unknown_nodes(asked))
         return
-    refuse_variables(plan_start(_unknown_nodes(asked), job, ignore), ignore)
+    refuse_variables(plan_start(_unknown_nodes(asked), job, runs.new_run_id(), ignore), ignore)
     allocation = allocate(asked, _show)
     try:
         yield _submitted(allocation)

@@ -12,10 +12,10 @@ from pylaunch.features.stacks.page import lines, stack_groups
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.protocol.examination import RankView
-from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.stacks import StacksReport, stacks
 from pylaunch.terminal import console, document, hints, options
 from pylaunch.terminal.flags.resolve_run import chosen, find, parse_ranks
+from pylaunch.transport.interrupts import signals
 
 
 @dataclass(frozen=True)

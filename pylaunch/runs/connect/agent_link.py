@@ -19,11 +19,11 @@ from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.text.argv import Argv, pylaunch
-from pylaunch.runs import steady_clock
+from pylaunch.transport import steady_clock
 from pylaunch.transport.connections import connector_of, opening, why_not_reached
 from pylaunch.transport.connector import ConnectionFailure, Connector
 from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
-from pylaunch.transport.waiting import patience
+from pylaunch.transport.steady_clock import patience
 
 ROOT_UNTRUSTED = 95
 AGENT_ABSENT = 96

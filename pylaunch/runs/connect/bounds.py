@@ -19,6 +19,49 @@ _PORTS = range(1, 1 << 16)
 
 
 @dataclass(frozen=True)
+class ConnectionEnded:
+    """The connection of a node ended, and the controller did not close it."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class NodeSilent:
+    """No heartbeat of a node for a while; a second connection is being opened."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class HeardAgain:
+    """A silent node sent a message on its old connection."""
+
+
+@dataclass(frozen=True)
+class Reconnected:
+    """A node has a new connection."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The agent of a node could not be reached again in time."""
+
+    reason: str
+    host_answers: bool = False
+    """The host itself answered the last call."""
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A request to end the run: Ctrl-C, a signal of another program, or a call of `Interrupter`. Comes from no host."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True)
 class ForeignMessage:
     """A message about something outside of the node's part of the run; it is ignored."""
 

@@ -19,11 +19,10 @@ import contextlib
 import math
 import time
 from collections import defaultdict, deque
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar, cast
 
 from pylaunch import protocol
-from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.diagnosis.host_errors import error_lines
@@ -31,7 +30,6 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.protocol.heartbeats import Heartbeats
-from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import (
     HELLO_TIMEOUT_S,
     LEAVES_S,
@@ -43,10 +41,21 @@ from pylaunch.runs.connect.agent_link import (
     enter,
     open_link,
 )
-from pylaunch.runs.connect.bounds import ForeignMessage, Scope
+from pylaunch.runs.connect.bounds import (
+    ConnectionEnded,
+    ForeignMessage,
+    HeardAgain,
+    Interrupted,
+    Lost,
+    NodeSilent,
+    Reconnected,
+    Scope,
+)
+from pylaunch.transport import interrupts, steady_clock
 from pylaunch.transport.connections import connector_of
+from pylaunch.transport.interrupts import InterruptSource, signals
 from pylaunch.transport.process import Child, allow_hosts, spawn
-from pylaunch.transport.waiting import patience
+from pylaunch.transport.steady_clock import patience
 
 T = TypeVar("T")
 
@@ -60,49 +69,6 @@ RECONNECT_PAUSE_S = 0.5
 
 UNKNOWN_S = 60.0
 """Uncertainty of a clock that could not be measured."""
-
-
-@dataclass(frozen=True)
-class ConnectionEnded:
-    """The connection of a node ended, and the controller did not close it."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class NodeSilent:
-    """No heartbeat of a node for a while; a second connection is being opened."""
-
-    seconds: float
-
-
-@dataclass(frozen=True)
-class HeardAgain:
-    """A silent node sent a message on its old connection."""
-
-
-@dataclass(frozen=True)
-class Reconnected:
-    """A node has a new connection."""
-
-
-@dataclass(frozen=True)
-class Lost:
-    """The agent of a node could not be reached again in time."""
-
-    reason: str
-    host_answers: bool = False
-    """The host itself answered the last call."""
-
-
-@dataclass(frozen=True)
-class Interrupted:
-    """A request to end the run: Ctrl-C, a signal of another program, or a call of `Interrupter`. Comes from no host."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 MOST_BYTES = 16 << 20
@@ -520,3 +486,34 @@ def raise_if_none(record: RunRecord, reasons: Mapping[str, str], *, of: Iterable
             evidence=error_lines(record.plan.cluster.hosts, reasons),
             hint=f"pylaunch status {record.plan.run}",
         )
+
+
+def on_fleet(
+    plan: RunPlan,
+    agent: str,
+    work: Callable[[Fleet], Coroutine[None, None, T]],
+    *,
+    source: InterruptSource = signals,
+    last_s: float = interrupts.LAST_S,
+) -> T:
+    """Run `with_fleet` on a new event loop; `source` interrupts the fleet.
+
+    `work` may take `last_s` after the second interrupt.
+    """
+
+    async def interruptible(fleet: Fleet) -> T:
+        loop = asyncio.get_running_loop()
+        with source(lambda reason: loop.call_soon_threadsafe(fleet.interrupt, reason), last_s):
+            return await work(fleet)
+
+    return asyncio.run(with_fleet(plan, agent, interruptible))
+
+
+async def with_fleet(plan: RunPlan, agent: str, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
+    """Return the result of `work` with connections to the nodes of `plan`, which are closed at the end."""
+    with steady_clock.kept():
+        fleet = Fleet(plan, agent)
+        try:
+            return await work(fleet)
+        finally:
+            await fleet.close()

@@ -15,8 +15,8 @@ from pylaunch.model.job import OnHang
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import HostEvidence
-from pylaunch.runs import steady_clock
 from pylaunch.runs.stacks import RunSample
+from pylaunch.transport import steady_clock
 from pylaunch.verdict.hangs.ranks import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.verdict.rank_end import described

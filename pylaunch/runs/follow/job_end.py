@@ -11,8 +11,8 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.slurm_job import ENDING, QUEUED, JobState, cancellation_of_job, end_of_job, ended_job
-from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.fleet import ConnectionEnded, Lost
+from pylaunch.runs.connect.bounds import ConnectionEnded, Lost
+from pylaunch.transport import steady_clock
 
 POLL_S = 0.5
 ENDING_S = 60.0

@@ -12,15 +12,25 @@ from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.bounds import EventBounds, ForeignMessage, overstepped
-from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
+from pylaunch.runs.connect.bounds import (
+    ConnectionEnded,
+    EventBounds,
+    ForeignMessage,
+    HeardAgain,
+    Interrupted,
+    Lost,
+    NodeSilent,
+    Reconnected,
+    overstepped,
+)
+from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, ProgressReported, notice, skipped_line
 from pylaunch.runs.follow import hang_watch
 from pylaunch.runs.follow.hang_watch import EXAMINE_S, HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.runs.stacks import RunSample, examine, host_evidence, rank_view
 from pylaunch.store.runs import user_and_host
+from pylaunch.transport import steady_clock
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.hangs.suspicion import HangReport
 from pylaunch.verdict.rank_end import described

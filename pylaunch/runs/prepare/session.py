@@ -8,31 +8,24 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import TypeVar
 
 from pylaunch import protocol
-from pylaunch.base.dataclass import dataclass, field
-from pylaunch.checks import suite
-from pylaunch.checks.suite import select
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
+from pylaunch.model.barrier import Barrier, Decision
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import fold, is_address
-from pylaunch.model.job import Container
-from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.model.secret import Secrets, secret_values
-from pylaunch.model.setting import machines
 from pylaunch.protocol.messages import PAUSE_S
-from pylaunch.protocol.node_task import ContainerTask, Need, NodeTask, RankTask
-from pylaunch.render import hostfile
-from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError
-from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted, Question
+from pylaunch.runs.connect.bounds import ConnectionEnded, Interrupted
+from pylaunch.runs.connect.fleet import Fleet, Question
 from pylaunch.runs.events import Emitter, Start, notice
-from pylaunch.runs.prepare.barrier import Barrier, Decision
-from pylaunch.runs.prepare.install import AgentArchive, Install
+from pylaunch.runs.prepare.launch import Install, Launch, node_task
 from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.runs.sync.tree import Tree
-from pylaunch.transport.waiting import AWAITED
+from pylaunch.transport import steady_clock
+from pylaunch.transport.steady_clock import AWAITED
 
 T = TypeVar("T")
 
@@ -96,23 +89,6 @@ class InterruptedBeforeReleaseError(PylaunchError):
     """Ctrl-C, or a stop by another controller, before the release: no rank was started."""
 
     exit_code = ExitCode.INTERRUPTED
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One attempt of a run, and the values that its nodes receive."""
-
-    plan: RunPlan
-    commands: tuple[tuple[NodePlan, NodeCommand], ...]
-    archive: AgentArchive
-    record: str
-    """The nodes keep it for controllers that have no record of the run; "" keeps none."""
-
-    secrets: Secrets = field(default_factory=Secrets)
-    """Values of the variables that the job names as secrets. They are in no record."""
-
-    tree: Tree | None = None
-    """The code, for a job that says `sync`."""
 
 
 class Session:
@@ -368,57 +344,6 @@ def _end(last: object) -> str:
         case ConnectionEnded(reason) | protocol.Failed(reason) | protocol.Stopping(reason):
             return reason
     return f"no answer within {RELEASED_TIMEOUT_S:g} s"
-
-
-LOG_LIMIT = 1 << 30
-"""Bytes of each log file on its node before its middle is removed."""
-
-
-def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) -> NodeTask:
-    """Return the task of the agent on `node`. The agent keeps `record` for controllers that have none."""
-    return NodeTask(
-        run=plan.run,
-        host=node.host.name,
-        node_rank=node.node_rank,
-        workdir=plan.job.workdir,
-        ranks=[
-            RankTask(rank.rank, rank.local_rank, list(words.argv), dict(words.env))
-            for rank, words in zip(node.ranks, command.ranks, strict=True)
-        ],
-        env=dict(command.env),
-        launcher=list(command.launcher),
-        hold_port=plan.job.rendezvous_port if node is plan.coordinator else None,
-        choose_port=node is plan.coordinator and plan.job.rendezvous_port is None,
-        devices=list(node.devices),
-        needs=[Need(need.path, need.hint) for need in command.needs],
-        grace_s=plan.job.failure_grace.total_seconds(),
-        stop_grace_s=plan.job.stop_grace.total_seconds(),
-        world_size=plan.world_size,
-        python=plan.job.python or node.host.rank_python,
-        env_file=NODE_ENVIRONMENT,
-        peers={each.host.name: each.host.rank_address for each in plan.nodes},
-        node_timeout_s=plan.job.node_timeout.total_seconds(),
-        ends_with_controller=plan.job.ends_with_controller,
-        record=record,
-        log_limit=LOG_LIMIT,
-        machines=machines(each.host.rank_address for each in plan.nodes),
-        gloo=command.gloo,
-        hostfile=hostfile(plan),
-        unread_program=list(plan.job.entry) if plan.job.is_unread else [],
-        secret_arguments=list(secret_values(plan.job.command)),
-        rank_thread=plan.job.rank_thread,
-        gpu_checks=gpu_refusals(plan.job.skipped_checks),
-        container=None if plan.job.container is None else _container_task(plan.job.container),
-    )
-
-
-def gpu_refusals(skip: Sequence[str]) -> list[str]:
-    """Return the codes of the reasons for which GPUs refuse a run, without those of the checks `skip`."""
-    return [code for check in select(suite.CHECKS, skip=skip) for code in check.refusals]
-
-
-def _container_task(container: Container) -> ContainerTask:
-    return ContainerTask(container.image, list(container.mounts))
 
 
 ALL_PAIRS = 32

@@ -20,7 +20,6 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.model.text.quantity import counted
 from pylaunch.model.text.sanitise import Pieces
-from pylaunch.runs import steady_clock
 from pylaunch.runs.events import (
     PRINTED,
     Attached,
@@ -41,6 +40,7 @@ from pylaunch.terminal import console, hints
 from pylaunch.terminal.views import findings
 from pylaunch.terminal.views.board import Board
 from pylaunch.terminal.views.outcome import show_hang, show_outcome
+from pylaunch.transport import steady_clock
 from pylaunch.verdict.rank_end import without_rank
 
 TICK_S = 0.1

@@ -129,6 +129,8 @@ def step_failure(job: str, host: str, stderr: str) -> ConnectionFailure:
 class SlurmConnector(Connector):
     """The `Connector` of a node of a Slurm job. Slurm starts commands without a login or a shared connection."""
 
+    identity = None
+
     @property
     def job(self) -> str:
         """Id of the job. Raises ClusterNotReadyError for a host without one."""

@@ -16,8 +16,8 @@ from pylaunch.features.bench.view import conclusions
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
+from pylaunch.render import PlannedRun
 from pylaunch.runs.events import Emit, LinesWritten, RunBegun
-from pylaunch.runs.planned import PlannedRun
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions
 

@@ -3,7 +3,7 @@
 import base64
 
 from pylaunch.features.slurm.job_script import daemon_argv, job_script
-from pylaunch.runs.prepare.install import AgentArchive
+from pylaunch.runs.prepare.launch import AgentArchive
 
 ARCHIVE = AgentArchive(b"PK" + bytes(range(256)) * 3, "0123456789abcdef")
 

@@ -7,7 +7,7 @@ from pylaunch.features import refuse_variables
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.runs.planned import planned_run
+from pylaunch.render import planned_run
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 

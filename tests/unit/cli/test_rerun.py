@@ -8,7 +8,7 @@ from pylaunch.cli.running import Presentation
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.runs.planned import PlannedRun
+from pylaunch.render import PlannedRun
 from pylaunch.runs.start import StartOptions
 from pylaunch.store import runs
 

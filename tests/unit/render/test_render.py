@@ -3,7 +3,7 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run
 from pylaunch.render import render
-from pylaunch.runs.prepare.session import node_task
+from pylaunch.runs.prepare.launch import node_task
 
 CLUSTER = Cluster(
     (Host("n1", "10.0.0.1", devices=(2, 3), interface="eth1"), Host("n2", "10.0.0.2", fabric_address="192.168.0.2"))

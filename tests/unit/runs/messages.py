@@ -1,6 +1,7 @@
 """Messages of a fleet without connections."""
 
-from pylaunch.runs.connect.fleet import Fleet, Interrupted
+from pylaunch.runs.connect.bounds import Interrupted
+from pylaunch.runs.connect.fleet import Fleet
 
 
 def arrive(fleet: Fleet, *messages: tuple[str, object]) -> None:

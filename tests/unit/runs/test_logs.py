@@ -17,10 +17,10 @@ from pylaunch.model.plan import plan_run
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.agent_link import AgentLink
 from pylaunch.runs.connect.fleet import Fleet
-from pylaunch.runs.connect.interruptible import InterruptSource
 from pylaunch.runs.events import LinesWritten
 from pylaunch.runs.logs import Collector, LogQuery, read_each, relay
-from pylaunch.transport.connector import LocalConnector
+from pylaunch.transport.connections import LocalConnector
+from pylaunch.transport.interrupts import InterruptSource
 from pylaunch.transport.process import Child
 from tests.unit.runs.follow.test_run_follower import Listener
 from tests.unit.runs.messages import arrive

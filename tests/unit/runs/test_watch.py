@@ -16,11 +16,12 @@ from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.runs import watch
 from pylaunch.runs.connect.agent_link import AgentLink, RunUnknownError
-from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Reconnected
-from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.connect.bounds import ConnectionEnded, Reconnected
+from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.events import RunEvent
 from pylaunch.runs.follow.run_follower import RunFollower
-from pylaunch.transport.connector import LocalConnector
+from pylaunch.transport.connections import LocalConnector
+from pylaunch.transport.interrupts import Interrupter
 from pylaunch.transport.process import Child
 from tests.unit.runs.follow.test_run_follower import Listener
 from tests.unit.runs.messages import arrive

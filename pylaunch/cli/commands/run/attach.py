@@ -12,7 +12,6 @@ from pylaunch.errors import ExitCode
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.attach import AttachOptions, attach
-from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.events import StartEvent
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.doors import RunEnding
@@ -20,6 +19,7 @@ from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.options import added
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.live import PROGRESS_S, RunView, has_board
+from pylaunch.transport.interrupts import signals
 
 
 @click.command()

@@ -13,7 +13,8 @@ from pylaunch.errors import UsageError
 from pylaunch.model.job import TREE
 from pylaunch.model.secret import is_masked, secret_options, variable_of
 from pylaunch.model.text.argv import pylaunch, quoted_with_env
-from pylaunch.runs.planned import plan_start
+from pylaunch.render import plan_start
+from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.program import start_options
@@ -58,7 +59,7 @@ def command(run: str | None, *, inventory: Path | None, as_json: bool, **given: 
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes))
     secrets = earlier_secrets(job.secrets, os.environ)
     hosts = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
-    planned = plan_start(hosts, job, console.say)
+    planned = plan_start(hosts, job, runs.new_run_id(), console.say)
     features.refuse_variables(planned, console.say)
     workdir = job.workdir if tree is None else job.workdir.replace(TREE, f"a copy of {tree.directory}", 1)
     console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {workdir}")

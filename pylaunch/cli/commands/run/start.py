@@ -10,7 +10,8 @@ from pylaunch import features
 from pylaunch.base.dataclass import replace
 from pylaunch.cli.views import plan
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.runs.planned import plan_start
+from pylaunch.render import plan_start
+from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.doors import InventorySource, NodesWanted, imported
 from pylaunch.terminal.flags.program import requested
@@ -68,7 +69,7 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), asked.job) as nodes:
         if source.is_inventory and not nodes.cluster.sources:
             console.say("no inventory, so this machine alone; others: -H gpu01,gpu02, or pylaunch init 'gpu[01-02]'")
-        planned = nodes.recorded(plan_start(nodes.cluster, asked.job, console.say))
+        planned = nodes.recorded(plan_start(nodes.cluster, asked.job, runs.new_run_id(), console.say))
         features.refuse_variables(planned, console.say)
         if flags.dry_run:
             document.show({"plan": plan.as_json(planned)})

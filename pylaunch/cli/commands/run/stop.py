@@ -14,7 +14,7 @@ from pylaunch.model.run import RunRecord
 from pylaunch.model.slurm_job import JobState
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.all_runs import adopt_runs
-from pylaunch.runs.connect.interruptible import signals
+from pylaunch.transport.interrupts import signals
 from pylaunch.runs.status import slurm_states
 from pylaunch.runs.stop import StopReport, stop_run, unfinished_runs, with_earlier_attempts
 from pylaunch.terminal import console, document, options

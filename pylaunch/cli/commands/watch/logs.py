@@ -13,11 +13,11 @@ from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.model.text.quantity import shown_size
-from pylaunch.runs.connect.interruptible import InterruptSource, signals
 from pylaunch.runs.logs import LogQuery, collect_logs, read_each, read_logs
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags.resolve_run import chosen, find_each, name_in_job, refuse_several
 from pylaunch.terminal.views.live import Live
+from pylaunch.transport.interrupts import InterruptSource, signals
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from pylaunch.cli.views.plan import as_json, lines
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.render import render
-from pylaunch.runs.planned import planned_run
+from pylaunch.render import planned_run, render
 
 HOSTS = (Host("n1", "10.0.0.1", devices=(0, 1), interface="eth1"), Host("n2", "10.0.0.2", devices=(4, 5, 6)))
 

@@ -11,11 +11,11 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run, replan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.progress import RankSigns
-from pylaunch.runs import steady_clock
 from pylaunch.runs.events import LinesWritten, ProgressReported
 from pylaunch.runs.watch import is_settled
 from pylaunch.store import runs
 from pylaunch.terminal.views.board import Board
+from pylaunch.transport import steady_clock
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 SIGNS = [RankSigns(0, 0, 7, 118.0)]

@@ -11,21 +11,11 @@ from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.runs import steady_clock
 from pylaunch.runs.connect import fleet as fleet_module
 from pylaunch.runs.connect.agent_link import AgentLink, LinkError
-from pylaunch.runs.connect.fleet import (
-    LEAST_SHARE,
-    LEAST_SIZE,
-    MOST_BYTES,
-    ConnectionEnded,
-    Fleet,
-    Inbox,
-    Interrupted,
-    Lost,
-    NodeSilent,
-    Question,
-)
+from pylaunch.runs.connect.bounds import ConnectionEnded, Interrupted, Lost, NodeSilent
+from pylaunch.runs.connect.fleet import LEAST_SHARE, LEAST_SIZE, MOST_BYTES, Fleet, Inbox, Question
+from pylaunch.transport import steady_clock
 from tests.unit.runs.messages import arrive, left
 
 PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01")

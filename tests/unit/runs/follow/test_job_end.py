@@ -13,7 +13,8 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.slurm_job import JobState, end_of_job, ended_job
-from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Lost, Reconnected
+from pylaunch.runs.connect.bounds import ConnectionEnded, Lost, Reconnected
+from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.follow import job_end
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.runs.follow.run_follower import RunFollower

@@ -14,16 +14,16 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.render import render
 from pylaunch.runs.connect.agent_link import AgentLink, LinkError
-from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
+from pylaunch.runs.connect.bounds import ConnectionEnded, Interrupted
+from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.events import Start
-from pylaunch.runs.prepare.install import AgentArchive
+from pylaunch.runs.prepare.launch import AgentArchive, Launch
 from pylaunch.runs.prepare.session import (
     ALL_PAIRS,
     MOST_LEAD_S,
     RELEASED_TIMEOUT_S,
     SENT_S,
     InterruptedBeforeReleaseError,
-    Launch,
     NodesRefusedError,
     Session,
     before_release,
@@ -31,7 +31,7 @@ from pylaunch.runs.prepare.session import (
     targets,
     try_connections,
 )
-from pylaunch.transport.connector import LocalConnector
+from pylaunch.transport.connections import LocalConnector
 from pylaunch.transport.process import Child
 from tests.unit.runs.follow.test_run_follower import Listener
 from tests.unit.runs.messages import arrive, left

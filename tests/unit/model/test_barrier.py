@@ -1,4 +1,4 @@
-from pylaunch.runs.prepare.barrier import SETTLE_S, Barrier, Decision
+from pylaunch.model.barrier import SETTLE_S, Barrier, Decision
 
 THREE = Barrier(frozenset({"n1", "n2", "n3"}), deadline=60.0)
 
