@@ -70,10 +70,10 @@ def exercise(drill: Drill, ground: Ground, interrupts: InterruptSource) -> Drill
     """
     tree = read_tree(SHIPPED, NOT_SHIPPED)
     ground = replace(ground, cluster=ground.cluster.without_devices())
-    first = plan_start(ground.cluster, _job(drill, ground, tree, 0), lambda event: None).plan
+    first = plan_start(ground.cluster, _job(drill, ground, tree, 0), runs.new_run_id(), lambda event: None).plan
     guilty = _guilty(drill, first, random.Random(f"{ground.seed} {drill.name}"))
     job = _job(drill, ground, tree, guilty.rank or 0)
-    planned = plan_start(ground.cluster, job, lambda event: None)
+    planned = plan_start(ground.cluster, job, runs.new_run_id(), lambda event: None)
     injector = _injector(drill, ground, guilty)
     observer = _Observer(planned.plan, injector)
     with observer.deadline(DEADLINE_S[drill.effect]), _around(injector):
