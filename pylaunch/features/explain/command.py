@@ -10,9 +10,9 @@ import click
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.explain import view
 from pylaunch.features.explain.work import STDIN, LogExplanation, explain_files, explain_run
-from pylaunch.transport.interrupts import signals
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find
+from pylaunch.transport.interrupts import signals
 
 _ATTEMPT = re.compile(r"[0-9a-f]{1,8}\.\d{1,4}")
 """One attempt of a run, as `start` prints it."""

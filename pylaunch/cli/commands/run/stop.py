@@ -14,7 +14,6 @@ from pylaunch.model.run import RunRecord
 from pylaunch.model.slurm_job import JobState
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.all_runs import adopt_runs
-from pylaunch.transport.interrupts import signals
 from pylaunch.runs.status import slurm_states
 from pylaunch.runs.stop import StopReport, stop_run, unfinished_runs, with_earlier_attempts
 from pylaunch.terminal import console, document, options
@@ -23,6 +22,7 @@ from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.live import Live
 from pylaunch.terminal.views.outcome import show_proof
 from pylaunch.terminal.views.processes import show_proofs
+from pylaunch.transport.interrupts import signals
 
 
 @click.command()
