@@ -1,60 +1,8 @@
 """The protocol between controller and agent: `messages` documents it."""
 
-from pylaunch.protocol.examination import UNASKED as UNASKED
-from pylaunch.protocol.examination import Collective as Collective
-from pylaunch.protocol.examination import Examined as Examined
-from pylaunch.protocol.examination import Frame as Frame
-from pylaunch.protocol.examination import ProcessGroup as ProcessGroup
-from pylaunch.protocol.examination import RankView as RankView
-from pylaunch.protocol.examination import ThreadStack as ThreadStack
+from pylaunch.protocol.examination import *  # noqa: F403 -- the modules are one namespace
 from pylaunch.protocol.fields import WireError as WireError
-from pylaunch.protocol.messages import AGENT_STOPPED as AGENT_STOPPED
-from pylaunch.protocol.messages import FROM_AGENT as FROM_AGENT
-from pylaunch.protocol.messages import HOST_RESTARTED as HOST_RESTARTED
-from pylaunch.protocol.messages import MAX_BODY as MAX_BODY
-from pylaunch.protocol.messages import MAX_LINE as MAX_LINE
-from pylaunch.protocol.messages import NO_RUN as NO_RUN
-from pylaunch.protocol.messages import PHASES as PHASES
-from pylaunch.protocol.messages import PROTOCOL as PROTOCOL
-from pylaunch.protocol.messages import TO_AGENT as TO_AGENT
-from pylaunch.protocol.messages import Examine as Examine
-from pylaunch.protocol.messages import Failed as Failed
-from pylaunch.protocol.messages import Finished as Finished
-from pylaunch.protocol.messages import Follow as Follow
-from pylaunch.protocol.messages import Hello as Hello
-from pylaunch.protocol.messages import PeersTried as PeersTried
-from pylaunch.protocol.messages import Ping as Ping
-from pylaunch.protocol.messages import Pong as Pong
-from pylaunch.protocol.messages import Prepare as Prepare
-from pylaunch.protocol.messages import Ready as Ready
-from pylaunch.protocol.messages import Reason as Reason
-from pylaunch.protocol.messages import Refused as Refused
-from pylaunch.protocol.messages import Release as Release
-from pylaunch.protocol.messages import Stop as Stop
-from pylaunch.protocol.messages import Stopping as Stopping
-from pylaunch.protocol.messages import TryPeers as TryPeers
-from pylaunch.protocol.messages import decode as decode
-from pylaunch.protocol.messages import encode as encode
-from pylaunch.protocol.messages import from_fields as from_fields
-from pylaunch.protocol.node_evidence import SIGNALLED as SIGNALLED
-from pylaunch.protocol.node_evidence import SIGNALS_TO_ALL as SIGNALS_TO_ALL
-from pylaunch.protocol.node_evidence import HostEvidence as HostEvidence
-from pylaunch.protocol.node_evidence import KernelEvent as KernelEvent
-from pylaunch.protocol.node_evidence import OutOfMemory as OutOfMemory
-from pylaunch.protocol.node_evidence import RankEnd as RankEnd
-from pylaunch.protocol.node_evidence import RankState as RankState
-from pylaunch.protocol.node_evidence import StuckConnection as StuckConnection
-from pylaunch.protocol.node_task import LAUNCHER_FILES as LAUNCHER_FILES
-from pylaunch.protocol.node_task import RANK_ENTRY as RANK_ENTRY
-from pylaunch.protocol.node_task import SHORT_DIRECTORY as SHORT_DIRECTORY
-from pylaunch.protocol.node_task import TREE as TREE
-from pylaunch.protocol.node_task import Need as Need
-from pylaunch.protocol.node_task import NodeTask as NodeTask
-from pylaunch.protocol.node_task import RankTask as RankTask
-from pylaunch.protocol.progress import Activity as Activity
-from pylaunch.protocol.progress import CaughtUp as CaughtUp
-from pylaunch.protocol.progress import Output as Output
-from pylaunch.protocol.progress import RankSigns as RankSigns
-from pylaunch.protocol.progress import RankStarted as RankStarted
-from pylaunch.protocol.progress import Released as Released
-from pylaunch.protocol.progress import Skipped as Skipped
+from pylaunch.protocol.messages import *  # noqa: F403 -- the modules are one namespace
+from pylaunch.protocol.node_evidence import *  # noqa: F403 -- the modules are one namespace
+from pylaunch.protocol.node_task import *  # noqa: F403 -- the modules are one namespace
+from pylaunch.protocol.progress import *  # noqa: F403 -- the modules are one namespace
