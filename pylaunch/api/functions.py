@@ -57,18 +57,17 @@ def check(
     *,
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
-    deep: bool = False,
     **of_features: object,
 ) -> Result:
     """Run the checks of `pylaunch check` on all hosts, for `job` or for no job in particular. Changes nothing.
 
-    `only` and `skip` take check ids and subjects; `deep` adds checks that load the hosts; `of_features` are those of
+    `only` and `skip` take check ids and subjects; `of_features` are those of
     `start`. Hosts that cannot be reached are findings. Raises UsageError for a check that does not exist, and for a job
     that does not fit the cluster.
     """
     planned = JobSpec(suite.NO_SCRIPT, Framework.DIRECT, "/") if job is None else job
     planned = _with_features(planned, of_features)
-    checks = select(suite.CHECKS, only=only, skip=skip, deep=deep)
+    checks = select(suite.CHECKS, only=only, skip=skip)
     return suite.check(suite.plan_check(cluster, planned, suite.Needs(), checks))
 
 

@@ -49,9 +49,6 @@ class Check:
 
     asks: Asks
     judge: Callable[[Survey], Iterable[Finding]]
-    deep: bool = False
-    """Run only with --deep: the check loads the hosts or takes seconds."""
-
     silence: Severity = Severity.UNKNOWN
     """Severity when a reader of the check times out. FAIL where a run would hang on the same file or device."""
 

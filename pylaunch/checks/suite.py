@@ -180,12 +180,10 @@ def folded(findings: Iterable[Finding]) -> list[Finding]:
 NEAREST = 3
 
 
-def select(
-    checks: Sequence[Check], *, only: Sequence[str] = (), skip: Sequence[str] = (), deep: bool = False
-) -> tuple[Check, ...]:
+def select(checks: Sequence[Check], *, only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Check, ...]:
     """Return the selected checks, in their order. An id names one check, a subject ("storage") all of its checks.
 
-    `only` selects deep checks too. Raises UsageError for unknown names.
+    Raises UsageError for unknown names.
     """
     unknown = [name for name in (*only, *skip) if not any(matches(check.id, name) for check in checks)]
     if unknown:
@@ -195,11 +193,7 @@ def select(
             hint="all checks: pylaunch help checks",
         )
     chosen = [check for check in checks if not only or any(matches(check.id, name) for name in only)]
-    return tuple(
-        check
-        for check in chosen
-        if (deep or only or not check.deep) and not any(matches(check.id, name) for name in skip)
-    )
+    return tuple(check for check in chosen if not any(matches(check.id, name) for name in skip))
 
 
 def matches(check: str, name: str) -> bool:

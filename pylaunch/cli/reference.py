@@ -85,13 +85,12 @@ def _checks() -> str:
     parts = []
     for subject in dict.fromkeys(check.id.partition(".")[0] for check in CHECKS):
         rows = (_check(check) for check in CHECKS if check.id.partition(".")[0] == subject)
-        parts.append(f"## {subject}\n\n" + _table("check", "at worst", "when", "what it compares, and why", rows=rows))
+        parts.append(f"## {subject}\n\n" + _table("check", "at worst", "what it compares, and why", rows=rows))
     return "\n".join(parts)
 
 
 def _check(check: Check) -> tuple[str, ...]:
-    when = "deep" if check.deep else ""
-    return f"`{check.id}`", check.severity.value, when, f"{check.title}: {check.compares}. {check.why}"
+    return f"`{check.id}`", check.severity.value, f"{check.title}: {check.compares}. {check.why}"
 
 
 def _checks_at_start() -> str:

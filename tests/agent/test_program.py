@@ -35,7 +35,7 @@ def test_what_readers_report_on_this_machine_has_the_types_that_they_declare(tmp
         str(tmp_path), (sys.executable, "x.py"), "x.py", 29500, {"n1": (0,)}, {"n1": sys.executable}, ("x.yaml",),
         "/tmp", peers={"n2": "127.0.0.1", "n3": "10.255.255.1"},
     )  # fmt: skip
-    questions = questions_for(host, wanted, [check for check in CHECKS if not check.deep])
+    questions = questions_for(host, wanted, CHECKS)
     asked = {name: question for name, question in questions.items() if name not in READINGS}
     asked |= occupants.held.ask({"root": str(tmp_path), "devices": [0], "ports": [29500]})
     look = _look(json.loads(ran(FROM_STDIN, probe(asked))))

@@ -142,7 +142,6 @@ _HOT = [
 _ECC = ("<dram_uncorrectable>0", "<dram_uncorrectable>1")
 _LEFTOVER = ("<used>1 MiB", "<used>20001 MiB")
 _PENDING = ("<remapped_row_pending>No", "<remapped_row_pending>Yes")
-_NARROW = ("<current_link_width>16x", "<current_link_width>8x")
 
 FAULTS: tuple[Case, ...] = (
     Case(
@@ -162,7 +161,6 @@ FAULTS: tuple[Case, ...] = (
     Case("driver and library differ", _gpus(smi=MISMATCH), "gpu.software", ("n2",)),
     Case("NVLink down", _gpus(nvlink=_nvlink(down=True)), "gpu.nvlink", ("n2",)),
     Case("GPU too hot", _gpus(smi=_smi(odd=_HOT)), "gpu.clocks", ("n2",)),
-    Case("PCIe link at half its width", _gpus(smi=_smi(odd=[_NARROW])), "gpu.pcie", ("n2",)),
     Case("ranks that a killed launcher left", _stale_ranks("n1"), "leftovers.processes", ("n1",)),
     Case(
         "ranks of a dead run",

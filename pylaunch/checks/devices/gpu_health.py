@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
 from pylaunch.checks.check import AtStart, Check, asks
-from pylaunch.checks.devices.gpu import cards_of, indexes
+from pylaunch.checks.devices.gpu import cards_of
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.verdict.causes.xid import Action, XidKind, explain
@@ -20,9 +20,6 @@ SLOW = {
 }
 """Reasons for low clocks that indicate a fault, unlike idle, power cap and application clocks."""
 
-NEAR_C = 5
-"""Degrees below the temperature at which the GPU throttles."""
-
 
 def _memory(survey: Survey) -> Iterator[Finding]:
     for host, card in cards_of(survey):
@@ -35,9 +32,6 @@ def _memory(survey: Survey) -> Iterator[Finding]:
             yield Finding("gpu.memory", Severity.FAIL, (host,), text, "take the host out: --limit '!" + host + "'")
         elif card["remap_pending"] == "Yes":
             text = f"GPU {index}: a bad memory row is remapped at the next reset, and in use until then"
-            yield Finding("gpu.memory", Severity.WARN, (host,), text, reset)
-        if card["retirement_pending"] == "Yes":
-            text = f"GPU {index}: bad memory pages are retired at the next reset, and in use until then"
             yield Finding("gpu.memory", Severity.WARN, (host,), text, reset)
         if card["recovery"] not in (None, "None"):
             text = f"GPU {index}: the driver asks for an action: {card['recovery']}"
@@ -112,29 +106,6 @@ def _clocks(survey: Survey) -> Iterator[Finding]:
                 degrees = "" if card["temperature_c"] is None else f", at {card['temperature_c']} °C"
                 text = f"GPU {card['index']}: {SLOW[reason]}{degrees}: all ranks wait for it"
                 yield Finding("gpu.clocks", Severity.WARN, (host,), text, "look at fans, air and power of this machine")
-        left = _margin(card["temperature_c"], card["slowdown_at_c"])
-        if left is None:
-            left = _margin(card["slowdown_margin_c"], card["margin_c"])
-        if left is not None and left <= NEAR_C and not set(card["throttled"]) & set(SLOW):
-            text = f"GPU {card['index']}: {card['temperature_c']} °C, {left} below where it slows down"
-            yield Finding("gpu.clocks", Severity.WARN, (host,), text, "look at fans and air of this machine")
-
-
-def _margin(value: int | None, limit: int | None) -> int | None:
-    return None if value is None or limit is None else limit - value
-
-
-def _pcie(survey: Survey) -> Iterator[Finding]:
-    by_host: dict[str, dict[str, list[int]]] = {}
-    for host, card in cards_of(survey):
-        width, most = card["pcie_width"], card["pcie_width_max"]
-        if width is not None and most is not None and width < most:
-            by_host.setdefault(host, {}).setdefault(f"x{width} of x{most}", []).append(card["index"])
-    for host, found in by_host.items():
-        for what, which in found.items():
-            text = f"{indexes(which)}: PCIe link has {what} lanes: copies to and from the host are slower"
-            fix = "reseat the card or its riser; sudo lspci -vv shows LnkSta and LnkCap"
-            yield Finding("gpu.pcie", Severity.WARN, (host,), text, fix)
 
 
 CHECKS = (
@@ -172,18 +143,9 @@ CHECKS = (
         "gpu.clocks",
         "slowed down by heat or power",
         "All ranks wait for the slowest GPU.",
-        f"the card's own reasons, and {NEAR_C} °C below its own slowdown temperature",
+        "the card's own reasons",
         Severity.WARN,
         asks(gpu_readers.management),
         _clocks,
-    ),
-    Check(
-        "gpu.pcie",
-        "PCIe links of the GPUs",
-        "A badly seated card copies at half the speed, and all ranks wait for it.",
-        "the capability of the card and its slot",
-        Severity.WARN,
-        asks(gpu_readers.management),
-        _pcie,
     ),
 )

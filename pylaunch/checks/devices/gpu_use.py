@@ -12,7 +12,6 @@ from pylaunch.checks.occupancy.look import Occupant, occupancy
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.diagnosis.majority import median
 
 LEFTOVER_MIB = 1024
 """Memory in use that belongs to no process. The driver's own part is reported as reserved; closed contexts are freed
@@ -71,45 +70,7 @@ def _pythons(host: Host, wanted: Wanted) -> Mapping[str, Any]:
     return {**gpu_readers.cuda.ask({"python": python}), **gpu_readers.management.ask(None)}
 
 
-SLOW = 0.9
-"""Of the median: a GPU more than a tenth slower than its peers is unhealthy (threshold of gpu-fryer)."""
-
-
-def _smoke(survey: Survey) -> Iterator[Finding]:
-    answers = {host: found for host, found in survey.measured(gpu_readers.smoke).items() if found is not None}
-    rates = [each["tflops"] for found in answers.values() for each in found.get("devices", ()) if "tflops" in each]
-    for host, found in answers.items():
-        if "error" in found:
-            yield Finding("gpu.smoke", Severity.FAIL, (host,), f"no GPU computes: {found['error']}", "nvidia-smi")
-        for each in found.get("devices", ()):
-            if "error" in each:
-                text = f"GPU {each['index']} does not compute: {each['error']}"
-                yield Finding("gpu.smoke", Severity.FAIL, (host,), text, "sudo dmesg | grep -i xid")
-            elif not each["right"]:
-                text = f"GPU {each['index']} computes a wrong product of matrices"
-                yield Finding("gpu.smoke", Severity.FAIL, (host,), text, f"take the host out: --limit '!{host}'")
-            elif each["tflops"] < SLOW * median(rates):
-                text = f"GPU {each['index']} computes {each['tflops']:.0f} TFLOP/s, the median is {median(rates):.0f}"
-                yield Finding("gpu.smoke", Severity.WARN, (host,), text, "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER")
-
-
-def _computing(host: Host, wanted: Wanted) -> Mapping[str, Any]:
-    devices = wanted.devices.get(host.name) or host.devices
-    python = wanted.pythons.get(host.name, host.rank_python)
-    return gpu_readers.smoke.ask({"python": python, "devices": list(devices)}) if devices else {}
-
-
 CHECKS = (
-    Check(
-        "gpu.smoke",
-        "every GPU computes",
-        "A GPU that computes wrong or slowly spoils the whole run, and no other check finds it.",
-        f"the exact product, and {SLOW:.0%} of the median of all GPUs",
-        Severity.FAIL,
-        _computing,
-        _smoke,
-        deep=True,
-    ),
     Check(
         "gpu.free",
         "no other process on the GPUs",

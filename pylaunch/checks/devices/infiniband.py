@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE: ports up and as fast as their peers, with few errors."""
+"""InfiniBand and RoCE: ports up and as fast as their peers."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,20 +8,6 @@ from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
-
-THRESHOLDS = {
-    "symbol_error": 10,
-    "link_error_recovery": 10,
-    "link_downed": 10,
-    "port_rcv_errors": 10,
-    "local_link_integrity_errors": 10,
-    "excessive_buffer_overrun_errors": 10,
-    "port_rcv_remote_physical_errors": 100,
-    "port_xmit_discards": 100,
-}
-"""Counts that are not reported: those that infiniband-diags proposes in its file error_thresholds. All are commented
-out there; by default, ibqueryerrors reports every count above 0."""
-
 
 _PORTS = "infiniband.ports"
 
@@ -76,38 +62,6 @@ def _rate(survey: Survey) -> Iterator[Finding]:
                 yield Finding(_PORTS, Severity.WARN, (host,), text, fix)
 
 
-def _errors(survey: Survey) -> Iterator[Finding]:
-    for host, port in _ports(survey):
-        high = {
-            name: port["counters"][name]
-            for name, threshold in THRESHOLDS.items()
-            if port["counters"].get(name, 0) > threshold
-        }
-        if high and port["state"] == "ACTIVE":
-            counts = ", ".join(f"{name} {count}" for name, count in high.items())
-            text = f"{_name(port)}: {counts} since its counters were reset"
-            fix = "clean or exchange the cable; sudo perfquery -R, and look again after an hour"
-            yield Finding("infiniband.errors", Severity.WARN, (host,), text, fix)
-
-
-def _gids(survey: Survey) -> Iterator[Finding]:
-    for host, port in _ports(survey):
-        if port["link_layer"] != "Ethernet" or port["state"] != "ACTIVE":
-            continue
-        if not any(gid["type"] == "RoCE v2" and _is_ipv4(gid["gid"]) for gid in port["gids"]):
-            yield Finding(
-                _PORTS,
-                Severity.FAIL if survey.wanted.infiniband else Severity.WARN,
-                (host,),
-                f"{_name(port)} has no RoCE v2 address over IPv4: its peers cannot be routed to it",
-                fix="give its network interface an IPv4 address: ip -br addr; show_gids",
-            )
-
-
-def _is_ipv4(gid: str) -> bool:
-    return gid.startswith("0000:0000:0000:0000:0000:ffff:")
-
-
 CHECKS = (
     Check(
         "infiniband.present",
@@ -120,21 +74,12 @@ CHECKS = (
     ),
     Check(
         _PORTS,
-        "state, rate and addresses of the ports",
-        "NCCL waits until its timeout for a peer behind a port that is down or has no RoCE v2 address; every collective"
-        " is as fast as the slowest port.",
-        "the same port of other hosts; an entry of type RoCE v2 over IPv4 in the table of an active Ethernet port",
+        "state and rate of the ports",
+        "NCCL waits until its timeout for a peer behind a port that is down; every collective is as fast as the slowest"
+        " port.",
+        "the same port of other hosts",
         Severity.FAIL,
         asks(infiniband_readers.adapters),
-        lambda survey: (*_state(survey), *_rate(survey), *_gids(survey)),
-    ),
-    Check(
-        "infiniband.errors",
-        "errors of the ports",
-        "A bad cable loses packets and sometimes the link: runs are slow, and end with a timeout.",
-        f"thresholds: {THRESHOLDS['symbol_error']}; for discarded packets {THRESHOLDS['port_xmit_discards']}",
-        Severity.WARN,
-        asks(infiniband_readers.adapters),
-        _errors,
+        lambda survey: (*_state(survey), *_rate(survey)),
     ),
 )

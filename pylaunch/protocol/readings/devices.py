@@ -44,16 +44,10 @@ class Card(TypedDict):
     memory_used_mib: int | None
     utilization_percent: int | None
     temperature_c: int | None
-    slowdown_at_c: int | None
-    margin_c: int | None
-    slowdown_margin_c: int | None
     throttled: list[str]
-    pcie_width: int | None
-    pcie_width_max: int | None
     ecc_uncorrectable: int | None
     remap_pending: str | None
     remap_failure: str | None
-    retirement_pending: str | None
     recovery: str | None
     fabric_state: str | None
     fabric_status: str | None
@@ -99,40 +93,11 @@ class CudaReading(TypedDict):
     cuda: int
 
 
-class SmokeDevice(TypedDict, total=False):
-    """Computation on one GPU: `right` and `tflops`, or `error`."""
-
-    index: int
-    right: bool
-    tflops: float
-    error: str
-
-
-class SmokeReading(TypedDict, total=False):
-    """Computation on every GPU, or the reason why there is none."""
-
-    devices: list[SmokeDevice]
-    error: str
-
-
-class GidEntry(TypedDict):
-    """An entry of the GID table of a port."""
-
-    index: int
-    gid: str
-    type: str | None
-    interface: str | None
-
-
 class PortReading(TypedDict):
     """A port of an InfiniBand or RoCE adapter."""
 
     adapter: str
     port: int
-    model: str | None
     state: str | None
     physical_state: str | None
     rate_gbps: float | None
-    link_layer: str | None
-    counters: dict[str, int]
-    gids: list[GidEntry]

@@ -72,7 +72,7 @@ _TABLE = (
     CauseKind("clock-step", "The clock of a node was set during the run, or differs from the others",
               "does something on {host} set the clock besides NTP?", "pylaunch check --only time --limit {host}"),
     CauseKind("versions-differ", "Nodes or ranks have different versions or variables",
-              "does the run work on the nodes that are alike?", "pylaunch check --deep"),
+              "does the run work on the nodes that are alike?", "pylaunch check"),
     CauseKind("start-failed", "Ranks did not find each other at the start",
               "which ranks never reached the coordinator, and does its address answer from their nodes?",
               "pylaunch check --only reach,network"),

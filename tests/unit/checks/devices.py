@@ -18,8 +18,7 @@ CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{index}", devices=(0, 1)) for index,
 
 Change = Mapping[str, Any]
 PORT: dict[str, Any] = {
-    "adapter": "mlx5_0", "port": 1, "model": "MT4129", "state": "ACTIVE",
-    "physical_state": "LinkUp", "rate_gbps": 400.0, "link_layer": "InfiniBand", "counters": {}, "gids": [],
+    "adapter": "mlx5_0", "port": 1, "state": "ACTIVE", "physical_state": "LinkUp", "rate_gbps": 400.0,
 }  # fmt: skip
 
 
@@ -47,7 +46,6 @@ def well() -> dict[str, Any]:
         "gpu.nvlink": {str(index): {"up": [0, 1, 2, 3], "down": []} for index in (0, 1)},
         "gpu.cuda": {"package": "torch", "cuda": 12},
         "occupants.processes": {"uid": 0, "processes": [], "listeners": [], "unseen": []},
-        "gpu_smoke.compute": {"devices": [{"index": index, "right": True, "tflops": 700.0} for index in (0, 1)]},
         "infiniband.ports": [PORT],
     }  # fmt: skip
 

@@ -9,10 +9,6 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from tests.unit.checks.devices import PORT, survey
 
 FAIL, WARN = Severity.FAIL, Severity.WARN
-GIDS = [
-    {"index": 0, "gid": "fe80:0000:0000:0000:8ae9:a4ff:fe9c:7f1a", "type": "RoCE v2", "interface": "eth0"},
-    {"index": 3, "gid": "0000:0000:0000:0000:0000:ffff:0a00:0001", "type": "RoCE v2", "interface": "eth0"},
-]
 
 
 def found(seen: Survey) -> tuple[Finding, ...]:
@@ -48,13 +44,6 @@ def test_a_run_that_wants_infiniband_needs_an_active_port_on_every_host() -> Non
         ({"state": "DOWN", "physical_state": "Polling"}, "infiniband.ports", WARN, "mlx5_0 port 1 is DOWN (Polling)"),
         ({"state": "INIT"}, "infiniband.ports", WARN, "waits for a subnet manager"),
         ({"rate_gbps": 200.0}, "infiniband.ports", WARN, "runs at 200 Gb/s, and at 400 on other hosts"),
-        (
-            {"counters": {"link_downed": 11, "symbol_error": 10}},
-            "infiniband.errors",
-            WARN,
-            "port 1: link_downed 11 since its counters were reset",
-        ),
-        ({"link_layer": "Ethernet", "gids": GIDS[:1]}, "infiniband.ports", WARN, "no RoCE v2 address over IPv4"),
     ],
 )
 def test_a_fault_of_a_port_is_reported_for_its_host(

@@ -37,7 +37,6 @@ class CheckFlags:
     """Flags of `check` beside those of the job, as they are parsed."""
 
     only: str | None
-    deep: bool
     files: tuple[str, ...]
     checkpoint_dir: str
     infiniband: bool
@@ -49,7 +48,6 @@ class CheckFlags:
 @click.option(
     "--only", metavar="IDS", help="Only these checks or subjects, comma-separated: storage,python_env.python."
 )
-@click.option("--deep", is_flag=True, help="Also the checks that load the hosts or take more than a moment.")
 @added((*options_of("check"), *features.options("check")))
 @click.option(
     "--file", "files", multiple=True, metavar="FILE", help="A file that must be equal everywhere; repeatable."
@@ -67,7 +65,7 @@ def command(inventory: Path | None, limit: str | None, words: tuple[str, ...], a
     in_job = features.job_changes(asked)
     flags = CheckFlags(**{each.name: asked.pop(each.name) for each in fields(CheckFlags)})
     typed = StartFlags(words=words, **asked)
-    checks = select(suite.CHECKS, only=options.words(flags.only), skip=options.words(typed.skip), deep=flags.deep)
+    checks = select(suite.CHECKS, only=options.words(flags.only), skip=options.words(typed.skip))
     cluster = hosts_to_ask(inventory, limit)
     job = in_job(_job(typed))
     _refuse_relative(flags.files, typed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from typing import TYPE_CHECKING, Any, Mapping
@@ -19,7 +18,6 @@ from pylaunch.protocol.readings.devices import (
     GpuHostReading,
     NvlinkReading,
     SmiReading,
-    SmokeReading,
     XidEvent,
     XidReading,
 )
@@ -122,7 +120,6 @@ _REASONS = ("clocks_event_reasons", "clocks_throttle_reasons")
 
 def _card(index: int, card: ElementTree.Element) -> Card:
     volatile = card.find("ecc_errors/volatile")
-    link = "pci/pci_gpu_link_info/"
     return {
         "index": index,
         "bus": card.get("id", ""),
@@ -135,16 +132,10 @@ def _card(index: int, card: ElementTree.Element) -> Card:
         "memory_used_mib": _number(card, "fb_memory_usage/used"),
         "utilization_percent": _number(card, "utilization/gpu_util"),
         "temperature_c": _number(card, "temperature/gpu_temp"),
-        "slowdown_at_c": _number(card, "temperature/gpu_temp_slow_threshold"),
-        "margin_c": _number(card, "temperature/gpu_temp_tlimit"),
-        "slowdown_margin_c": _number(card, "temperature/gpu_temp_slow_tlimit_threshold"),
         "throttled": _active_reasons(card),
-        "pcie_width": _number(card, link + "link_widths/current_link_width"),
-        "pcie_width_max": _number(card, link + "link_widths/max_link_width"),
         "ecc_uncorrectable": None if volatile is None else _uncorrectable(volatile),
         "remap_pending": _text(card, "remapped_rows/remapped_row_pending"),
         "remap_failure": _text(card, "remapped_rows/remapped_row_failure"),
-        "retirement_pending": _text(card, "retired_pages/pending_retirement"),
         "recovery": _text(card, "gpu_recovery_action"),
         "fabric_state": _text(card, "fabric/state"),
         "fabric_status": _text(card, "fabric/status"),
@@ -258,56 +249,3 @@ def cuda(question: Mapping[str, Any]) -> CudaReading | None:
     """Return torch or JAX beside the interpreter `python` of the question, and its CUDA version; None without both."""
     needed = cuda_needed(question["python"])
     return None if needed is None else {"package": needed[0], "cuda": needed[1]}
-
-
-# A short computation on every GPU in the interpreter of the ranks: success, correctness, speed
-
-SMOKE_DEADLINE_S = 50.0
-"""Time to import PyTorch from a slow disk and to start CUDA on eight devices; the computation takes a second."""
-
-SIZE = 4096
-"""Rows and columns. Every element of the product of two matrices of ones is SIZE, which is exact in bfloat16."""
-
-PROGRAM = """\
-import json, sys, time
-import torch
-found = []
-size = int(sys.argv[1])
-for index in map(int, sys.argv[2:]):
-    try:
-        one = torch.ones(size, size, dtype=torch.bfloat16, device=f"cuda:{index}")
-        for _ in range(5):
-            product = one @ one
-        torch.cuda.synchronize(index)
-        begun = time.perf_counter()
-        for _ in range(50):
-            product = one @ one
-        torch.cuda.synchronize(index)
-        seconds = time.perf_counter() - begun
-        rate = 50 * 2 * size**3 / seconds / 1e12
-        found.append({"index": index, "right": bool((product == size).all()), "tflops": rate})
-    except (RuntimeError, AssertionError) as error:
-        found.append({"index": index, "error": str(error).splitlines()[0][:300]})
-print(json.dumps(found))
-"""
-
-
-@reader("gpu_smoke.compute", 55.0)
-def smoke(question: Mapping[str, Any]) -> SmokeReading | None:
-    """Compute on `devices` with the interpreter `python` of the question; None without NVIDIA's devices."""
-    return compute(question) if is_here() else None
-
-
-def compute(question: Mapping[str, Any]) -> SmokeReading:
-    """Return a result or an error per device, or the reason why the program failed."""
-    words = [question["python"], "-c", PROGRAM, str(SIZE), *map(str, question["devices"])]
-    try:
-        ended = programs.ended(words, deadline_s=SMOKE_DEADLINE_S, environment={"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
-    except FileNotFoundError:
-        return {"error": f"no interpreter at {question['python']}"}
-    except TimeoutError:
-        return {"error": f"no answer from CUDA within {SMOKE_DEADLINE_S:.0f} s"}
-    if ended.status != 0:
-        errors = ended.errors.strip().splitlines() or ["no output"]
-        return {"error": f"exit status {ended.status}: {errors[-1][:300]}"}
-    return {"devices": json.loads(ended.output.splitlines()[-1])}
