@@ -157,8 +157,6 @@ FAULTS = (
          "python_env.libraries", ("n3",)),
     Case("one more package", written("n1", f"{PACKAGES}/tqdm-4.67.0.dist-info/RECORD", "tqdm.py,,\n"),
          "python_env.libraries", ("n1",)),
-    Case("library edited on one node", edited("n2", f"{PACKAGES}/six.py", "import site\n"),
-         "python_env.files", ("n2",)),
     Case("script edited on one node", edited("n3", f"{JOB}/train.py", "print('debug')\n"), "code.files", ("n3",)),
     Case("script missing", moved("n2", f"{JOB}/train.py"), "code.files", ("n2",)),
     Case("module edited on one node", edited("n1", f"{JOB}/model.py", "# tuned\n"), "code.tree", ("n1",)),

@@ -86,20 +86,6 @@ def _ask_about(reader: Reader[str, Any]) -> Asks:
     return lambda host, wanted: reader.ask(wanted.pythons[host.name]) if host.name in wanted.pythons else {}
 
 
-def _altered(survey: Survey) -> Iterable[Finding]:
-    for host, files in survey.measured(python_env_readers.files).items():
-        if not files:
-            continue
-        many = "a file" if len(files) == 1 else f"{len(files)} files"
-        lines = [f"{path} {how} ({distribution})" for distribution, path, how in files[:SHOWN_PACKAGES]]
-        more = [f"{len(files) - SHOWN_PACKAGES} more"] if len(files) > SHOWN_PACKAGES else []
-        fix = "pylaunch provision --deep --roles python_env --limit {hosts}"
-        if not survey.wanted.pythons[host].startswith(survey.cluster[host].env_root + "/"):
-            fix = "install it again: pip install --force-reinstall --no-deps DISTRIBUTION"
-        text = f"{many} of the Python environment not as installed: the versions agree, the code does not"
-        yield Finding("python_env.files", Severity.WARN, (host,), text, fix, evidence=(*lines, *more))
-
-
 CHECKS = (
     Check(
         "python_env.python",
@@ -122,15 +108,6 @@ CHECKS = (
         _libraries,
         at_start=AtStart.REPORTED,
         at_start_why="not for a host with pylaunch_attestation=off",
-    ),
-    Check(
-        "python_env.files",
-        "files of the environment are as they were installed",
-        "A library that was edited on one host computes something else there, although all versions are equal.",
-        "size and time of every file, compared with the records of its distribution; later files byte by byte",
-        Severity.WARN,
-        _ask_about(python_env_readers.files),
-        _altered,
     ),
 )
 

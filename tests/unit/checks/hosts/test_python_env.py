@@ -86,15 +86,6 @@ def test_a_user_with_another_id_cannot_use_a_shared_home() -> None:
     assert finding.severity is Severity.FAIL
 
 
-def test_an_edited_library_is_reported_with_its_file_though_all_versions_agree() -> None:
-    files = [["torch-2.6.0", "/p/torch/nn/functional.py", "edited"]]
-    (finding,) = findings(
-        python_env.CHECKS, alike({**HEALTHY, "python_env.files": []}, n2={"python_env.files": files}), WANTED
-    )
-    assert (finding.check, finding.severity, finding.hosts) == ("python_env.files", Severity.WARN, ("n2",))
-    assert finding.evidence == ("/p/torch/nn/functional.py edited (torch-2.6.0)",)
-
-
 def test_a_secret_variable_that_differs_is_reported_without_its_value() -> None:
     usual = {**HEALTHY, **variables(HF_TOKEN="hf_one", https_proxy="http://ml:pass1@proxy:3128")}
     odd = variables(HF_TOKEN="hf_two", https_proxy="http://ml:pass2@proxy:3128")

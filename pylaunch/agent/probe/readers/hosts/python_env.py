@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Callable
 
 from pylaunch.agent.probe import altered
 from pylaunch.agent.probe.registry import reader
@@ -36,23 +35,13 @@ def libraries(path: str) -> LibrariesReading | None:
         return None
 
 
-@reader("python_env.files", 10.0)
-def files(path: str) -> list[list[str]] | None:
-    """Return the altered files of the environment of `path` as [distribution, file, how], found by size and time."""
-    return _altered(path, altered.touched_files)
-
-
 @reader("python_env.contents", 55.0)
 def contents(path: str) -> list[list[str]] | None:
-    """Return the altered files of the environment of `path`; reads every file."""
-    return _altered(path, altered.altered_files)
-
-
-def _altered(path: str, look: Callable[[str], list[list[str]]]) -> list[list[str]] | None:
+    """Return the altered files of the environment of `path` as [distribution, file, how]; reads every file."""
     place = essentials.environment_of(path)
     if not any(os.path.exists(os.path.join(place, name)) for name in (MARKER, "pyvenv.cfg")):
         return None
-    return look(place)
+    return altered.altered_files(place)
 
 
 TRIAL_S = 40.0
