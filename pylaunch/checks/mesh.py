@@ -10,7 +10,9 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
+
+import msgspec
 
 from pylaunch.agent.piped import mesh as node_side
 from pylaunch.agent.probe.registry import ReadingKey
@@ -18,15 +20,63 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.model.clock import Exchange, measure
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.text import typed_json
 from pylaunch.probe.answers import MALFORMED, Unmeasured, what_is_wrong
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
 from pylaunch.transport.connections import connector_of, opening
 from pylaunch.transport.process import Child, describe_exit, hosts_at_once, spawn
 from pylaunch.transport.steady_clock import patience
 
-MATRIX: ReadingKey[Any] = ReadingKey("mesh.matrix")
-OFFSET: ReadingKey[Any] = ReadingKey("mesh.offset")
-SHELL: ReadingKey[Any] = ReadingKey("mesh.shell")
+Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
+
+
+class End(TypedDict):
+    """Result of a connection: "ok" or what failed, with the error or the name of who answered."""
+
+    end: str
+    text: NotRequired[str]
+    name: NotRequired[str]
+
+
+class Taken(TypedDict):
+    """Holder of the rendezvous port, or why it cannot be had."""
+
+    by: str
+    why: NotRequired[str]
+    run: str
+
+
+class Listening(TypedDict):
+    """Ports of a node by kind: the other nodes connect to them."""
+
+    ports: dict[str, Port]
+    taken: Taken | None
+    ephemeral_range: tuple[int, int] | None
+
+
+class Matrix(Listening):
+    """Results of the connections of a node: peer → kind of port → end."""
+
+    row: dict[str, dict[str, End]]
+
+
+class Offset(TypedDict):
+    """Offset of a clock from that of the controller, in seconds."""
+
+    seconds: float
+    uncertainty: float
+
+
+class Shell(TypedDict):
+    """Output of a login shell, and its duration in seconds."""
+
+    noise: list[str]
+    seconds: float
+
+
+MATRIX: ReadingKey[Matrix] = ReadingKey("mesh.matrix")
+OFFSET: ReadingKey[Offset] = ReadingKey("mesh.offset")
+SHELL: ReadingKey[Shell] = ReadingKey("mesh.shell")
 READINGS: frozenset[str] = frozenset((MATRIX, OFFSET, SHELL))
 """Results for each host, in the form of readings of the probe."""
 
@@ -57,7 +107,7 @@ class _NodeSession:
 
     host: Host
     child: Child
-    listening: Mapping[str, Any] = field(default_factory=dict)
+    listening: Listening = field(default_factory=lambda: Listening(ports={}, taken=None, ephemeral_range=None))
     readings: dict[str, Any] = field(default_factory=dict)
 
     async def send(self, message: Mapping[str, Any], script: bytes = b"") -> None:
@@ -140,7 +190,7 @@ async def _measure_block(cluster: Cluster, port: int | None) -> dict[str, dict[s
         table = {node.host.name: _entry(node) for node in answering}
         reasons |= await _each({node.host.name: _connect(node, table) for node in answering})
     finally:
-        await asyncio.gather(*(_close(node) for node in nodes))
+        await asyncio.gather(*(node.child.leave(CLOSE_TIMEOUT_S) for node in nodes))
     missing: dict[str, Any] = {name: dict.fromkeys(READINGS, Unmeasured(reason)) for name, reason in reasons.items()}
     results = {node.host.name: node.readings for node in nodes}
     return {name: {**missing.get(name, {}), **results.get(name, {})} for name in cluster.names}
@@ -173,9 +223,8 @@ def _questions(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
 async def _listen(node: _NodeSession, script: bytes, question: Mapping[str, Any]) -> None:
     await node.send(question, script)
     message, noise = await node.receive("listening", LISTEN_TIMEOUT_S)
-    node.listening = message["listening"]
-    _check_ports(node.listening["ports"])
-    node.readings[SHELL] = {"noise": noise[:MOST_NOISE], "seconds": message["shell_seconds"]}
+    node.listening = typed_json.converted(message["listening"], Listening)
+    node.readings[SHELL] = Shell(noise=noise, seconds=typed_json.converted(message["shell_seconds"], float))
 
 
 async def _ping(node: _NodeSession) -> None:
@@ -186,14 +235,7 @@ async def _ping(node: _NodeSession) -> None:
         message, _ = await node.receive("time", ROW_TIMEOUT_S)
         exchanges.append(Exchange(sent, message["time"], time.time()))
     offset = measure(exchanges)
-    node.readings[OFFSET] = {"seconds": offset.seconds, "uncertainty": offset.uncertainty}
-
-
-def _check_ports(ports: Mapping[str, Any]) -> None:
-    """Raise ValueError for an invalid port number: the other nodes would connect to it."""
-    for kind, port in ports.items():
-        if type(port) is not int or not 1 <= port <= 65535:
-            raise ValueError(f"{kind}: {port!r} is no port")
+    node.readings[OFFSET] = Offset(seconds=offset.seconds, uncertainty=offset.uncertainty)
 
 
 def _entry(node: _NodeSession) -> dict[str, Any]:
@@ -205,18 +247,10 @@ async def _connect(node: _NodeSession, table: Mapping[str, Mapping[str, Any]]) -
     peers = {name: entry for name, entry in table.items() if name != node.host.name}
     await node.send({"connect": list(peers.values())})
     message, _ = await node.receive("row", ROW_TIMEOUT_S)
-    _check_row(message["row"], {name: entry["ports"] for name, entry in peers.items()})
-    node.readings[MATRIX] = {**node.listening, "row": message["row"]}
-
-
-def _check_row(row: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Mapping[str, int]]) -> None:
-    """Raise one of MALFORMED for a row that has no result for a port that was `asked`, or one for another."""
-    if {name: set(kinds) for name, kinds in row.items()} != {name: set(kinds) for name, kinds in asked.items()}:
+    matrix = typed_json.converted({**node.listening, "row": message["row"]}, Matrix)
+    if {name: {*ends} for name, ends in matrix["row"].items()} != {name: {*peers[name]["ports"]} for name in peers}:
         raise ValueError("its row has not the connections that were requested")
-
-
-async def _close(node: _NodeSession) -> None:
-    await node.child.leave(CLOSE_TIMEOUT_S)
+    node.readings[MATRIX] = matrix
 
 
 def _decoded(line: bytes) -> dict[str, Any] | None:

@@ -126,27 +126,12 @@ def judge(survey: Survey, checks: Iterable[Check]) -> tuple[Finding, ...]:
 
 
 def _judged(check: Check, survey: Survey) -> list[Finding]:
-    """Return the findings of `check`. A host whose answer it cannot judge gets a finding of its own."""
+    """Return the findings of `check`; one about all hosts if it cannot judge their answers."""
     try:
         return list(check.judge(survey))
     except MALFORMED as error:
-        text = f"{check.title}: its answer is not understood ({what_is_wrong(error)})"
-        odd = [name for name in survey.looks if not _is_judged(check, survey, name)]
-        if not odd and survey.looks:  # No host is odd alone: their answers do not go together.
-            text = f"{check.title}: the answers of these hosts cannot be compared ({what_is_wrong(error)})"
-            return [Finding(check.id, Severity.UNKNOWN, tuple(survey.looks), text)]
-        if not odd:
-            raise
-        rest = replace(survey, looks={name: look for name, look in survey.looks.items() if name not in odd})
-        return [*(Finding(check.id, Severity.UNKNOWN, (name,), text) for name in odd), *_judged(check, rest)]
-
-
-def _is_judged(check: Check, survey: Survey, name: str) -> bool:
-    try:
-        list(check.judge(replace(survey, looks={name: survey.looks[name]})))
-    except MALFORMED:
-        return False
-    return True
+        text = f"{check.title}: the answers of these hosts cannot be compared ({what_is_wrong(error)})"
+        return [Finding(check.id, Severity.UNKNOWN, tuple(survey.looks), text)]
 
 
 def _unmeasured(check: Check, survey: Survey, reported: set[tuple[str, str]]) -> Iterable[Finding]:
@@ -204,10 +189,7 @@ def matches(check: str, name: str) -> bool:
 def nearest(checks: Sequence[Check], name: str) -> str:
     """Return a suggestion of similar names; "" when there is none."""
     names = [*(check.id for check in checks), *dict.fromkeys(check.id.partition(".")[0] for check in checks)]
-    tails = {check.id.partition(".")[2]: check.id for check in checks}
-    near = difflib.get_close_matches(name, names, NEAREST) or [
-        tails[tail] for tail in difflib.get_close_matches(name.rpartition(".")[2], tails, NEAREST)
-    ]
+    near = difflib.get_close_matches(name, names, NEAREST)
     near = near or [check.id for check in checks if name in check.id or name in check.title][:NEAREST]
     return f"did you mean {', '.join(near)}?" if near else ""
 

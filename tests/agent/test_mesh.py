@@ -70,9 +70,8 @@ def test_nodes_that_connect_to_each_other_at_once_report_every_connection() -> N
             row = node.receive()["row"]
             assert set(row) == set(table) - {node.name}
             for ends in row.values():
-                assert set(ends) == {"ephemeral 0", "ephemeral 1"}
+                assert set(ends) == {"ephemeral"}
                 assert {each["end"] for each in ends.values()} == {"ok"}
-                assert all(each["family"] == socket.AF_INET and each["segment"] > 500 for each in ends.values())
 
 
 def test_a_node_answers_pings_and_a_table_without_peers() -> None:
@@ -196,7 +195,7 @@ def test_a_refused_and_a_full_port_are_reported_and_do_not_hold_up_others() -> N
         ports = {"free": free.getsockname()[1], "full": full.getsockname()[1], **other.listening["ports"]}
         row = node.ask({"connect": [entry("n2", **ports)]})["row"]["n2"]
         assert {kind: each["end"] for kind, each in row.items()} == {
-            "free": "refused", "full": "silent", "ephemeral 0": "ok", "ephemeral 1": "ok",
+            "free": "refused", "full": "silent", "ephemeral": "ok",
         }  # fmt: skip
         for each in waiting:
             each.close()

@@ -183,7 +183,7 @@ FAULTS: tuple[Case, ...] = (
         lambda lab: done(
             lab["n2"], ("ip", "link", "set", INTERFACE, "mtu", "1400"), ("ip", "link", "set", INTERFACE, "mtu", "1500")
         ),
-        "network.mtu", ("n2",),
+        "network.link", ("n2",),
     ),
     Case("clock ahead by 90 s", lambda lab: silently(lab["n2"].shift_clock(90)), "time.offset", ("n2",)),
 )  # fmt: skip

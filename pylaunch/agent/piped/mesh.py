@@ -50,10 +50,9 @@ BULK_S = 2.0
 BULK = 32 << 10
 """Bytes: several packets even of 9000 bytes, and less than a socket buffer."""
 
-EPHEMERAL = 2
-"""Number of ports that the kernel picks from the node's ephemeral range, as for NCCL and gloo."""
+EPHEMERAL, RENDEZVOUS = "ephemeral", "rendezvous"
+"""Kinds of ports: one that the kernel picks from the node's ephemeral range, as for NCCL, and that of the run."""
 
-RENDEZVOUS = "rendezvous"
 PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 _COUNT = struct.Struct("=i")
 
@@ -141,9 +140,7 @@ class MeshNode:
 
     def listen(self, port: int | None) -> dict[str, Any]:
         """Listen on `port` unless it is in use, and on ephemeral ports; return the ports and the holder of `port`."""
-        listening: dict[str, int] = {}
-        for index in range(EPHEMERAL):
-            listening[f"ephemeral {index}"] = self._serve(0)
+        listening = {EPHEMERAL: self._serve(0)}
         taken = self._rendezvous(port) if port is not None else None
         if port is not None and taken is None:
             listening[RENDEZVOUS] = port
@@ -208,7 +205,6 @@ class MeshNode:
         return row
 
     def _try(self, name: str, address: str, port: int) -> dict[str, Any]:
-        begun = time.monotonic()
         try:
             connection = _connected(address, port)
         except ConnectionRefusedError:
@@ -219,13 +215,11 @@ class MeshNode:
             return {"end": "nameless", "text": error.strerror}
         except OSError as error:
             return {"end": "unreachable", "text": os.strerror(error.errno) if error.errno else str(error)}
-        seconds = time.monotonic() - begun
         with connection:
             try:
-                found = self._talk(name, Stream(connection))
+                return self._talk(name, Stream(connection))
             except OSError:
                 return {"end": "closed"}
-            return {**found, "seconds": round(seconds, 5)}
 
     def _talk(self, name: str, stream: Stream) -> dict[str, Any]:
         until = time.monotonic() + ANSWER_S
@@ -247,11 +241,7 @@ class MeshNode:
                 return {"end": "closed"}
         except (ValueError, LateError):
             return {"end": "stalled"}
-        return {
-            "end": "ok",
-            "segment": stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG),
-            "family": int(stream.socket.family),
-        }
+        return {"end": "ok"}
 
     def _bulk(self, stream: Stream) -> bytes:
         """Send BULK bytes and return the answer. Raises LateError if they are not acknowledged within BULK_S."""

@@ -22,21 +22,6 @@ def _routes_asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
     }
 
 
-def ways(routes: Mapping[str, Any]) -> dict[str, str]:
-    """Return the interface to each address of another machine, from the result of `network.routes`."""
-    return {address: way["interface"] for address, way in routes.items() if way.get("source") and way["interface"]}
-
-
-def rank_interface(survey: Survey, host: str) -> str | None:
-    """Return the interface of ranks on `host`: the inventory's, else the one to all peers; None when unknown."""
-    present = survey.measured(network_readers.interface_list).get(host, {})
-    chosen = survey.cluster[host].interface
-    if chosen is not None:
-        return chosen if chosen in present else None
-    found = set(ways(survey.measured(network_readers.routes).get(host, {})).values())
-    return found.pop() if len(found) == 1 else None
-
-
 def _interface(survey: Survey) -> Iterable[Finding]:
     present = survey.measured(network_readers.interface_list)
     for host, routes in survey.measured(network_readers.routes).items():
@@ -44,22 +29,25 @@ def _interface(survey: Survey) -> Iterable[Finding]:
             if "why" in way:
                 yield _finding(host, Severity.FAIL, f"no way to {_named(survey, address)}: {way['why']}")
         if host in present:
-            yield from _chosen(survey.cluster[host], present[host], ways(routes))
+            yield from _chosen(survey.cluster[host], present[host], _ways(routes))
 
 
-def _chosen(host: Host, present: Mapping[str, Any], taken: Mapping[str, str]) -> Iterable[Finding]:
+def _ways(routes: Mapping[str, Any]) -> set[str]:
+    """Return the interfaces to other machines, from the result of `network.routes`."""
+    return {way["interface"] for way in routes.values() if way.get("source") and way["interface"]}
+
+
+def _chosen(host: Host, present: Mapping[str, Any], taken: set[str]) -> Iterable[Finding]:
     if host.interface is not None and host.interface not in present:
         text = f"the inventory says interface={host.interface}, and there are {', '.join(sorted(present))}"
         yield _finding(host.name, Severity.FAIL, text, fix=f"correct interface= of {host.name}")
     elif host.interface is not None:
-        others = sorted({name for name in taken.values() if name != host.interface})
-        if others:
-            text = (
-                f"interface={host.interface} in the inventory, and the kernel sends to peers over {', '.join(others)}"
-            )
+        if others := sorted(taken - {host.interface}):
+            over = ", ".join(others)
+            text = f"interface={host.interface} in the inventory, and the kernel sends to peers over {over}"
             yield _finding(host.name, Severity.WARN, text, fix="set fabric_address= to addresses of that interface")
-    elif len(set(taken.values())) > 1:
-        text = f"peers are reached over several interfaces: {', '.join(sorted(set(taken.values())))}"
+    elif len(taken) > 1:
+        text = f"peers are reached over several interfaces: {', '.join(sorted(taken))}"
         yield _finding(host.name, Severity.WARN, text, fix="say which one ranks use: interface= in the inventory")
 
 
@@ -73,19 +61,15 @@ def _named(survey: Survey, address: str) -> str:
 
 
 def _in_use(survey: Survey) -> dict[str, tuple[str, Mapping[str, Any]]]:
-    """Return host → interface of its ranks: name and properties."""
+    """Return host → interface of its ranks, which is that of the inventory or leads to all peers: name, properties."""
     found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    routes = survey.measured(network_readers.routes)
     for host, present in survey.measured(network_readers.interface_list).items():
-        name = rank_interface(survey, host)
-        if name is not None and name != LOOPBACK:
+        chosen = survey.cluster[host].interface
+        names = {chosen} if chosen is not None else _ways(routes.get(host, {}))
+        if len(names) == 1 and (name := min(names)) in present and name != LOOPBACK:
             found[host] = name, present[name]
     return found
-
-
-def _mtu(survey: Survey) -> Iterable[Finding]:
-    values = {host: str(read["mtu"]) for host, (_, read) in _in_use(survey).items() if read["mtu"]}
-    fix = "ip link set dev INTERFACE mtu N, and in the network configuration"
-    yield from odd_ones(Rule("network.mtu", Severity.WARN, "MTU of the interface to the peers", fix), values)
 
 
 def _link(survey: Survey) -> Iterable[Finding]:
@@ -97,6 +81,9 @@ def _link(survey: Survey) -> Iterable[Finding]:
     speeds = {host: f"{read['speed']} Mb/s" for host, (_, read) in used.items() if (read["speed"] or 0) > 0}
     fix = "ethtool INTERFACE; see its cable and the port of the switch"
     yield from odd_ones(Rule("network.link", Severity.WARN, "speed of the link to the peers", fix), speeds)
+    sizes = {host: str(read["mtu"]) for host, (_, read) in used.items() if read["mtu"]}
+    fix = "ip link set dev INTERFACE mtu N, and in the network configuration"
+    yield from odd_ones(Rule("network.link", Severity.WARN, "MTU of the interface to the peers", fix), sizes)
 
 
 CHECKS = (
@@ -109,15 +96,9 @@ CHECKS = (
         at_start_why="refuses an interface that variables name and the host lacks, or the loopback of several hosts",
     ),
     Check(
-        "network.mtu", "the same MTU everywhere",
-        "Large packets to a host with a smaller MTU are lost: RDMA stops, TCP too unless both ends announce their MTU.",
+        "network.link", "links are up, equally fast, and of one MTU",
+        "Every step of a run is as slow as its slowest link; large packets to a host with a smaller MTU are lost.",
         "the majority, for the interface that leads to the peers",
-        Severity.WARN, _routes_asked, _mtu,
-    ),
-    Check(
-        "network.link", "links are up and equally fast",
-        "Every step of a run is as slow as its slowest link.",
-        "the majority of speeds",
         Severity.FAIL, _routes_asked, _link,
     ),
     *network_matrix.CHECKS,

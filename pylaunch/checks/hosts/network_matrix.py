@@ -32,38 +32,28 @@ def _asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
     return {mesh.MATRIX: None}
 
 
-def _ends(survey: Survey) -> "dict[Pair, dict[str, dict[str, Any]]]":
-    """Return the results of connections: pair → kind of port → result."""
-    return {
-        (source, target): kinds
-        for source, found in survey.measured(mesh.MATRIX).items()
-        for target, kinds in found["row"].items()
-    }
-
-
 def _ports(survey: Survey) -> Iterable[Finding]:
-    ends = _ends(survey)
-    outcomes = {pair: {kind: _way(end) for kind, end in kinds.items()} for pair, kinds in ends.items()}
-    for way, pairs in grouped(outcomes).items():
-        if way == "ok":
-            continue
-        for kinds in sorted(set(pairs.values()), key=sorted):
-            failed = {pair for pair, which in pairs.items() if which == kinds}
-            measured = {pair for pair, which in ends.items() if kinds <= which.keys()}
-            for blame in blames(failed, measured):
-                yield _closed(survey, blame, kinds, set(ends[next(iter(sorted(failed)))]) == kinds, way)
+    ends = {
+        (source, target): ends
+        for source, found in survey.measured(mesh.MATRIX).items()
+        for target, ends in found["row"].items()
+    }
+    for (way, kinds), failed in failures(ends).items():
+        measured = {pair for pair, tried in ends.items() if kinds <= tried.keys()}
+        for blame in blames(failed, measured):
+            yield _closed(survey, blame, kinds, way)
 
 
-def _way(end: Mapping[str, Any]) -> str:
+def _way(end: mesh.End) -> str:
     if end["end"] == "other":
-        return f"are answered by {end['name']}: two machines have one address"
-    return f"fail: {end['text']}" if end["end"] == "unreachable" else str(end["end"])
+        return f"are answered by {end.get('name')}: two machines have one address"
+    return f"fail: {end.get('text')}" if end["end"] == "unreachable" else end["end"]
 
 
-def _closed(survey: Survey, blame: "Blame", kinds: frozenset[str], is_all: bool, way: str) -> Finding:
+def _closed(survey: Survey, blame: "Blame", kinds: frozenset[str], way: str) -> Finding:
     first = survey.cluster.names[0]
     is_needed = kinds != {RENDEZVOUS} or blame.incoming in (first, None)
-    ports = _ports_named(survey, blame, kinds, is_all)
+    ports = _ports_named(survey, blame, kinds)
     how = _HOW.get(way, way)
     if blame.incoming is None:
         host, text = str(blame.outgoing), f"connections from it to the other hosts' {ports} {how}"
@@ -81,19 +71,15 @@ def _closed(survey: Survey, blame: "Blame", kinds: frozenset[str], is_all: bool,
     return Finding("network.ports", severity, (host,), text, fix=fix, role=role)
 
 
-def _ports_named(survey: Survey, blame: "Blame", kinds: frozenset[str], is_all: bool) -> str:
+def _ports_named(survey: Survey, blame: "Blame", kinds: frozenset[str]) -> str:
     if kinds == {RENDEZVOUS}:
         return f"rendezvous port {survey.wanted.port}"
     target = blame.incoming or next(name for name in survey.cluster.names if name != blame.outgoing)
     found = survey.measured(mesh.MATRIX).get(target)
-    reach = (
-        f" ({found['ephemeral_range'][0]}-{found['ephemeral_range'][1]})" if found and found["ephemeral_range"] else ""
-    )
-    if is_all and RENDEZVOUS in kinds:
-        return f"ports, rendezvous ({survey.wanted.port}) and ephemeral{reach}"
-    if RENDEZVOUS in kinds:
-        return f"rendezvous port {survey.wanted.port} and some ephemeral ports{reach}"
-    return f"ephemeral ports{reach}"
+    ports = found["ephemeral_range"] if found is not None else None
+    reach = "" if ports is None else f" ({ports[0]}-{ports[1]})"
+    together = f"ports, rendezvous ({survey.wanted.port}) and ephemeral{reach}"
+    return together if RENDEZVOUS in kinds else f"ephemeral ports{reach}"
 
 
 def _free(survey: Survey) -> Iterable[Finding]:
@@ -102,7 +88,7 @@ def _free(survey: Survey) -> Iterable[Finding]:
         taken = found["taken"]
         if taken is None:
             continue
-        by = f"held by {' '.join(taken['by'].split())}" if taken["by"] else f"not to be had: {taken['why']}"
+        by = f"held by {' '.join(taken['by'].split())}" if taken["by"] else f"not to be had: {taken.get('why')}"
         run = f", run {taken['run']}" if taken["run"] and taken["run"] not in taken["by"] else ""
         text = f"rendezvous port {survey.wanted.port} is {by}{run}"
         stop = f"pylaunch stop {taken['run']}" if taken["run"] else "choose another with --port"
@@ -120,7 +106,7 @@ CHECKS = (
     Check(
         "network.ports", "hosts reach each other's ports",
         "NCCL and gloo listen on ephemeral ports that the kernel chooses; an open rendezvous port is not enough.",
-        "every host connects to two ephemeral ports and the rendezvous port of every other, which answers with its own"
+        "every host connects to an ephemeral port and the rendezvous port of every other, which answers with its own"
         " identity, and sends 32 KiB",
         Severity.FAIL, _asked, _ports,
         at_start=AtStart.REPORTED,
@@ -173,11 +159,13 @@ def blames(failed: Iterable[Pair], measured: Iterable[Pair]) -> tuple[Blame, ...
     return (*found, *(Blame(target, source) for source, target in pairs))
 
 
-def grouped(ends: Mapping[Pair, Mapping[str, str]]) -> dict[str, dict[Pair, frozenset[str]]]:
-    """Return end of the connection → pairs with that end → their kinds of port."""
-    found: dict[str, dict[Pair, frozenset[str]]] = {}
-    for pair, kinds in ends.items():
-        for kind, end in kinds.items():
-            pairs = found.setdefault(end, {})
-            pairs[pair] = pairs.get(pair, frozenset()) | {kind}
-    return found
+def failures(ends: Mapping[Pair, Mapping[str, mesh.End]]) -> dict[tuple[str, frozenset[str]], set[Pair]]:
+    """Return way to fail and the kinds of port that fail so → pairs."""
+    found: dict[tuple[str, frozenset[str]], set[Pair]] = {}
+    for pair, tried in ends.items():
+        kinds: dict[str, set[str]] = {}
+        for kind, end in tried.items():
+            kinds.setdefault(_way(end), set()).add(kind)
+        for way in kinds.keys() - {"ok"}:
+            found.setdefault((way, frozenset(kinds[way])), set()).add(pair)
+    return dict(sorted(found.items(), key=lambda each: (each[0][0], sorted(each[0][1]))))

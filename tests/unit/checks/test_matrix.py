@@ -4,7 +4,8 @@ from itertools import permutations
 
 import pytest
 
-from pylaunch.checks.hosts.network_matrix import Blame, Pair, blames, grouped
+from pylaunch.checks.hosts.network_matrix import Blame, Pair, blames, failures
+from pylaunch.checks.mesh import End
 
 
 def pairs(count: int) -> set[Pair]:
@@ -45,8 +46,13 @@ def test_hosts_that_are_closed_do_not_blame_the_others() -> None:
 
 
 def test_kinds_of_failure_are_distinguished_and_list_their_ports() -> None:
-    ends = {("n1", "n2"): {"rendezvous": "silent", "ephemeral 0": "ok"}, ("n2", "n1"): {"rendezvous": "ok"}}
-    assert grouped(ends) == {
-        "silent": {("n1", "n2"): {"rendezvous"}},
-        "ok": {("n1", "n2"): {"ephemeral 0"}, ("n2", "n1"): {"rendezvous"}},
+    silent, ok = End(end="silent"), End(end="ok")
+    ends = {
+        ("n1", "n2"): {"rendezvous": silent, "ephemeral": ok},
+        ("n2", "n1"): {"rendezvous": ok},
+        ("n2", "n3"): {"rendezvous": silent, "ephemeral": silent},
+    }
+    assert failures(ends) == {
+        ("silent", frozenset({"rendezvous"})): {("n1", "n2")},
+        ("silent", frozenset({"rendezvous", "ephemeral"})): {("n2", "n3")},
     }

@@ -65,14 +65,6 @@ def test_two_machines_with_one_address_are_named() -> None:
     assert finding.fix == "ip neigh show to 10.0.0.2"
 
 
-def test_a_smaller_mtu_is_reported_for_its_host() -> None:
-    spoiled = survey(n2={"network.interfaces": {"eth0": interface(mtu=1400), "lo": interface()}})
-    small = {"end": "ok", "segment": 1348, "family": 2, "seconds": 0.001}
-    (finding,) = found(with_ends(spoiled, (*TO_N2, ("n2", "n1"), ("n2", "n3")), small, *KINDS), network.CHECKS)
-    assert (finding.check, finding.hosts) == ("network.mtu", ("n2",))
-    assert finding.text == "MTU of the interface to the peers: 1400, expected 1500 as on n[1,3]"
-
-
 @pytest.mark.parametrize(
     ("taken", "fix"),
     [
@@ -114,6 +106,7 @@ def test_a_host_without_a_route_to_a_peer_fails() -> None:
     [
         ({"speed": 1000}, "speed of the link to the peers: 1000 Mb/s, expected 10000 Mb/s as on n[1,3]"),
         ({"carrier": 0, "state": "down"}, "eth0 has no link (state down)"),
+        ({"mtu": 1400}, "MTU of the interface to the peers: 1400, expected 1500 as on n[1,3]"),
     ],
 )
 def test_a_bad_link_is_found(fields: dict[str, Any], text: str) -> None:
