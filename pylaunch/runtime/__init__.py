@@ -4,24 +4,20 @@
     runtime.rank(), world_size(), …         place of this rank, also before init
     runtime.step(n)                         report progress
     runtime.roles()                         hosts and endpoints of the roles of a job
-    runtime.on_checkpoint_signal(save)      save a checkpoint on SIGTERM
 
 Standard library only, Python 3.8 or newer; torch and JAX are used if the script has imported them. It is on the path of
 every rank that pylaunch starts. Without a launcher, the world size is 1.
 
     place         rank and world size, read from the environment of the launcher
     initialize    initialization of torch and JAX
-    meeting       rendezvous of all ranks over a plain socket, for the programs of pylaunch
     failure       the exception that ended a rank, in a file
     progress      the last step, in a file of one record
-    checkpoint    SIGTERM handler
     roles         roles of a job, from the environment
     __main__      `python -m pylaunch.runtime SCRIPT`
 """
 
 from __future__ import annotations
 
-from pylaunch.runtime.checkpoint import on_checkpoint_signal
 from pylaunch.runtime.initialize import init
 from pylaunch.runtime.place import LaunchError, Place, place
 from pylaunch.runtime.progress import step
@@ -34,7 +30,6 @@ __all__ = [
     "init",
     "is_main",
     "local_rank",
-    "on_checkpoint_signal",
     "place",
     "rank",
     "roles",

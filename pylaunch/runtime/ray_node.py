@@ -25,8 +25,6 @@ import time
 from importlib import metadata, util
 from typing import NamedTuple, NoReturn
 
-from pylaunch.runtime.meeting import listen
-
 JOINED = "ray_current_cluster"
 """File of `ray start` in its temporary directory: the address of the control store, once this node has joined."""
 
@@ -116,7 +114,9 @@ def check_version() -> None:
 
 def lead(node: Node, ray_arguments: list[str], driver: list[str]) -> int:
     """Be node 0: start the head, wait for all nodes, run the driver. Return its exit status."""
-    with listen(node.port) as listener:
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    with socket.create_server(("", node.port), family=family, backlog=1024, dualstack_ipv6=both) as listener:
         head = ["--head", "--port=0", "--include-dashboard=false"]
         if util.find_spec("grpc") is not None:  # Ray's client server, which has port 10001 otherwise.
             with socket.create_server(("", 0)) as free:

@@ -1,12 +1,10 @@
 """pylaunch.runtime as ranks get it: out of the agent's archive, on their path, in any Python."""
 
-import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from pylaunch import protocol
 from tests.agent.controller import Node, task
 from tests.agent.test_archive import SUPPORTED
 
@@ -17,57 +15,12 @@ from pylaunch import runtime
 loaded = {name.split(".")[0] for name in set(sys.modules) - before} - {"pylaunch"}
 print(sorted(name for name in loaded if name not in getattr(sys, "stdlib_module_names", loaded)), runtime.rank())
 """
-STUCK = """
-import re, sys, time
-from datetime import timedelta
-from pylaunch.runtime.time_limit import time_limited
-with time_limited("quick", timedelta(seconds=60)):
-    pass
-with time_limited("stuck", timedelta(seconds=1)):
-    {blocks}
-print("after", flush=True)
-"""
-SAVES = """
-import os, signal, time
-from pylaunch import runtime
-runtime.on_checkpoint_signal(lambda: print("saved by", os.getpid() == owner, flush=True))
-owner = os.getpid()
-reading, writing = os.pipe()
-child = os.fork()
-if child == 0:
-    os.write(writing, b"x")
-    time.sleep(60)
-os.read(reading, 1)
-os.kill(child, signal.SIGTERM)
-print("child", os.waitpid(child, 0)[1], flush=True)
-print("up", flush=True)
-time.sleep(60)
-"""
 
 
 def script(tmp_path: Path, text: str) -> str:
     path = tmp_path / "script.py"
     path.write_text(text)
     return str(path)
-
-
-@pytest.mark.parametrize(
-    ("blocks", "reported"),
-    [
-        ("time.sleep(600)", "StageTimeoutError: stuck did not end within 1 s"),
-        ("re.match('(a+)+$', 'a' * 64 + 'b')", "Timeout (0:00:03)!"),
-    ],
-    ids=["sleeps", "holds the GIL"],
-)
-def test_a_stage_with_a_limit_that_does_not_end_ends_its_rank(
-    node: Node, tmp_path: Path, blocks: str, reported: str
-) -> None:
-    controller = node.ran(task(tmp_path, [sys.executable, script(tmp_path, STUCK.format(blocks=blocks))]))
-    end = controller.ended(0)
-    assert (end.exit_code, end.signal) == (1, None)
-    stderr = controller.text("0.err")
-    assert reported in stderr
-    assert "script.py" in stderr
 
 
 @pytest.mark.parametrize("python", [Path(sys.executable), *SUPPORTED], ids=str)
@@ -115,17 +68,6 @@ def test_a_module_is_run_as_python_would_run_it(node: Node, tmp_path: Path) -> N
     path = f"{tmp_path}/pkg/train.py"
     assert controller.text("0.out") == f"__main__ ['{path}', '--a', 'b c'] {tmp_path} pkg\n"
     assert controller.ended(0).error == "ValueError: no (pkg/train.py:1)"
-
-
-def test_a_rank_that_is_stopped_saves_once_and_ends_by_the_signal_and_its_children_do_not_save(
-    node: Node, tmp_path: Path
-) -> None:
-    controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, SAVES)]))
-    controller.until_text("0.out", "up")
-    controller.send(protocol.Stop(60.0, "asked"))
-    controller.until(protocol.Finished)
-    assert controller.text("0.out") == f"child {signal.SIGTERM.value}\nup\nsaved by True\n"
-    assert controller.ended(0).signal == signal.SIGTERM
 
 
 def test_ranks_find_the_hostfile_at_the_path_in_their_environment(node: Node, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`pylaunch bench` refuses what cannot work in one line, and names a broken stage."""
 
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -38,3 +39,19 @@ def test_ranks_without_torch_break_the_stage_after_the_barrier(directories: Call
     broken = document["stages"][-1]
     assert "No module named 'torch'" in "\n".join((broken["text"], *broken["evidence"]))
     assert document["runs"] == list(cluster.outcomes())
+
+
+def test_a_stage_that_does_not_end_in_time_ends_its_rank_with_its_name_and_stacks() -> None:
+    script = """
+import threading
+from datetime import timedelta
+from pylaunch.features.bench.ranks.bench_rank import time_limited
+with time_limited("quick", timedelta(seconds=60)):
+    pass
+with time_limited("stuck", timedelta(seconds=0.1)):
+    threading.Event().wait(60)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith("StageTimeoutError: stuck did not end within 0.1 s\n")
+    assert "in wait" in ended.stderr

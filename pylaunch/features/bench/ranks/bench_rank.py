@@ -14,21 +14,24 @@ seconds, sizes bytes.
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import importlib
 import json
+import os
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 from pylaunch.runtime import failure
-from pylaunch.runtime.meeting import meet
 from pylaunch.runtime.place import place
-from pylaunch.runtime.time_limit import time_limited
 
 from .collectives import ELEMENT, Collectives, connected
+from .meeting import meet
 from .rounds import partner
 
 PREFIX = "pylaunch bench: "
@@ -126,6 +129,25 @@ def peer_of(pairs: list[list[int]]) -> int | None:
     mine = MINE.rank // MINE.local_world_size
     node = next((first + second - mine for first, second in pairs if mine in (first, second)), None)
     return None if node is None else node * MINE.local_world_size + MINE.local_rank
+
+
+@contextlib.contextmanager
+def time_limited(stage: str, limit: timedelta) -> Iterator[None]:
+    """End this process with the stacks of its threads if the block takes longer than `limit`."""
+    timer = threading.Timer(limit.total_seconds(), _end, (f"{stage} did not end within {limit.total_seconds():g} s",))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _end(error: str) -> None:
+    faulthandler.dump_traceback(all_threads=True)
+    sys.stderr.write(f"StageTimeoutError: {error}\n")
+    sys.stderr.flush()
+    os._exit(1)
 
 
 STAGES: dict[str, Callable[[Any, Any], None]] = {"all-reduce": all_reduce, "pairs": pairs}

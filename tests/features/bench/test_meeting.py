@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pylaunch.runtime.meeting import MissingRanksError, meet
+from pylaunch.features.bench.ranks.meeting import MissingRanksError, meet
 from pylaunch.runtime.place import LaunchError, Place
 from tests.ports import free_port
 

@@ -1,4 +1,4 @@
-"""Meeting of all ranks at rank 0 over a plain socket, before the programs of pylaunch import a framework.
+"""Meeting of all ranks at rank 0 over a plain socket, before they import a framework.
 
     rank r  ──►  run and rank
             ◄──  a newline: all ranks are connected, and the port is free again
@@ -13,7 +13,7 @@ import os
 import selectors
 import socket
 import time
-from typing import Iterable
+from collections.abc import Iterable
 
 from pylaunch.runtime.place import LaunchError, Place
 
@@ -87,7 +87,7 @@ def _join(mine: Place, line: bytes, within_s: float) -> None:
                 return
         if time.monotonic() >= until:
             raise MissingRanksError({0}, mine.world_size, within_s)
-        time.sleep(RETRY_S)
+        time.sleep(RETRY_S)  # noqa: TID251 -- a poll with a limit, in a rank
 
 
 def listen(port: int) -> socket.socket:
