@@ -112,11 +112,7 @@ _CREDENTIALS = re.compile(r"://([^/@\s]+)@")
 
 NETWORK_TYPES = ("nfs", "nfs4", "lustre", "ceph", "gpfs", "beegfs", "fuse.glusterfs", "cifs", "smb3", "wekafs")
 
-_ONE_USER = "log in as one user everywhere: ansible_user= in the inventory"
-_ONE_NUMBER = (
-    "as root on {hosts}: usermod --uid N USER; groupmod --gid N GROUP; then chown the files of the old numbers outside "
-    "its home"
-)
+_ONE_USER = "log in as one user everywhere (ansible_user= in the inventory) that has the same numbers: id USER"
 
 
 def _variables(survey: Survey) -> Iterable[Finding]:
@@ -142,17 +138,10 @@ def _masked(secret: str) -> str:
 
 def _identity(survey: Survey) -> Iterable[Finding]:
     found = survey.measured(login_readers.user)
-    shared = {host for host, each in found.items() if each["home_type"] in NETWORK_TYPES}
     # Shared file systems compare numeric ids: with another id, a user does not own its files.
-    severity = Severity.FAIL if shared else Severity.WARN
-    users = {host: str(each["user"]) for host, each in found.items()}
-    if len(set(users.values())) > 1:
-        # Their ids and groups differ anyway, and those of root must never change.
-        yield from odd_ones(Rule("login.identity", severity, "login user", _ONE_USER), users)
-    for user in dict.fromkeys(users.values()):
-        same = {host: found[host] for host in found if users[host] == user}
-        numbers = {host: f"{user} {each['uid']}:{each['gid']}" for host, each in same.items()}
-        yield from odd_ones(Rule("login.identity", severity, "user and group numbers", _ONE_NUMBER), numbers)
+    is_shared = any(each["home_type"] in NETWORK_TYPES for each in found.values())
+    rule = Rule("login.identity", Severity.FAIL if is_shared else Severity.WARN, "login user and numbers", _ONE_USER)
+    yield from odd_ones(rule, {host: f"{each['user']} {each['uid']}:{each['gid']}" for host, each in found.items()})
 
 
 LOGIN_CHECKS = (
