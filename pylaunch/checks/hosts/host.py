@@ -17,9 +17,6 @@ from pylaunch.store.content import roles_directory
 MEMORY_NEEDED = 256 << 20
 """Bytes per host that must be available: an import of torch alone takes a good part of it (our estimate)."""
 
-SWAPPED_SHARE = 0.1
-"""Share of the memory in swap from which a finding is reported."""
-
 
 def _memory(survey: Survey) -> Iterable[Finding]:
     found = survey.measured(host_readers.memory)
@@ -29,9 +26,6 @@ def _memory(survey: Survey) -> Iterable[Finding]:
                 f"{size(each['available'])} of {size(each['total'])} memory available, expected {size(MEMORY_NEEDED)}"
             )
             yield Finding("host.memory", Severity.FAIL, (host,), text, "ps aux --sort=-rss | head")
-        if each["swap_used"] > SWAPPED_SHARE * each["total"]:
-            text = f"{size(each['swap_used'])} lie in swap: ranks that touch them wait for the disk"
-            yield Finding("host.memory", Severity.WARN, (host,), text, "swapoff -a && swapon -a")
 
 
 def _kernel_alike(survey: Survey) -> Iterable[Finding]:
@@ -47,7 +41,7 @@ CHECKS = (
         "host.memory",
         "memory available",
         "Ranks that do not fit are killed by the kernel with SIGKILL, minutes into the run.",
-        f"threshold: {size(MEMORY_NEEDED)} available; at most {SWAPPED_SHARE:.0%} of the memory swapped out",
+        f"threshold: {size(MEMORY_NEEDED)} available",
         Severity.FAIL,
         asks(host_readers.memory),
         _memory,

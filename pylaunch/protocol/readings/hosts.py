@@ -104,11 +104,10 @@ class ResourceLimit(TypedDict):
 
 
 class MemoryReading(TypedDict):
-    """Memory and swap in bytes."""
+    """Memory in bytes."""
 
     total: int
     available: int
-    swap_used: int
 
 
 class KernelReading(TypedDict):

@@ -107,13 +107,9 @@ def finite(limit: int) -> int | None:
 
 @reader("host.memory")
 def memory(question: None) -> MemoryReading:
-    """Return physical memory and swap in bytes."""
+    """Return physical memory in bytes."""
     found = meminfo()
-    return {
-        "total": found["MemTotal"],
-        "available": found["MemAvailable"],
-        "swap_used": found["SwapTotal"] - found["SwapFree"],
-    }
+    return {"total": found["MemTotal"], "available": found["MemAvailable"]}
 
 
 @reader("host.kernel")
