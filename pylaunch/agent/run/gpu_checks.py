@@ -293,7 +293,7 @@ def _of_card(card: Mapping[str, Any], host: str) -> Iterator[protocol.Reason]:
 
 def _by_bus() -> Iterator[protocol.Reason]:
     """Yield the reason on a node without NVIDIA's driver; none on one without its GPUs."""
-    if on_bus := len(essentials.pci_devices(essentials.PCI_DEVICES)["gpus"]):
+    if on_bus := len(essentials.pci_gpus(essentials.PCI_DEVICES)):
         text = f"no NVIDIA GPU can be used: {on_bus} on the PCI bus, and the driver is not loaded"
         yield protocol.Reason(
             "gpu-silent", text, f"on the node: sudo modprobe nvidia; sudo dmesg | tail; {INSIST}gpu.software"

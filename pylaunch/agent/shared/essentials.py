@@ -138,13 +138,11 @@ def value_or_reason(look: Callable[[], str]) -> str:
 PCI_DEVICES = "/sys/bus/pci/devices"
 NVIDIA = "0x10de"
 DISPLAY = ("0x0300", "0x0302")
-BRIDGE = "0x0680"
-"""PCI class (its first four digits) of an NVSwitch."""
 
 
-def pci_devices(root: str) -> dict[str, list[str]]:
-    """Return the PCI addresses of NVIDIA's GPUs and NVSwitches."""
-    found: dict[str, list[str]] = {"gpus": [], "switches": []}
+def pci_gpus(root: str) -> list[str]:
+    """Return the PCI addresses of NVIDIA's GPUs."""
+    found = []
     for address in listed(root):
         place = os.path.join(root, address)
         try:
@@ -152,7 +150,5 @@ def pci_devices(root: str) -> dict[str, list[str]]:
         except OSError:
             continue
         if vendor == NVIDIA and kind[:6] in DISPLAY:
-            found["gpus"].append(address)
-        elif vendor == NVIDIA and kind[:6] == BRIDGE:
-            found["switches"].append(address)
+            found.append(address)
     return found

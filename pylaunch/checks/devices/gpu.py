@@ -84,29 +84,12 @@ def _odd(
 
 
 def _fabric(survey: Survey) -> Iterator[Finding]:
-    for host, found in survey.measured(gpu_readers.host).items():
-        if found is None or not found["nvswitches"] or found["driver"] is None:
-            continue
-        version, state = found["fabric_manager"], found["fabric_manager_state"]
-        if version is None:
-            text = f"{found['nvswitches']} NVSwitches and no fabric manager: CUDA fails with error 802"
-            fix = f"install nvidia-fabricmanager of version {found['driver']}"
-        elif version != found["driver"]:
-            text = f"fabric manager {version} and driver {found['driver']}: they must be the same version"
-            fix = f"install nvidia-fabricmanager of version {found['driver']}"
-        elif state not in (None, "active"):
-            text, fix = (
-                f"the fabric manager is {state}: CUDA fails with error 802",
-                "sudo systemctl restart nvidia-fabricmanager",
-            )
-        else:
-            continue
-        yield Finding("gpu.fabric", Severity.FAIL, (host,), text, fix, "gpu_node")
     for host, card in cards_of(survey):
         state, status = card["fabric_state"], card["fabric_status"]
         if state is not None and (state != "Completed" or status not in (None, "Success")):
             text = f"GPU {card['index']}: fabric {state}" + (f", {status}" if status else "") + ", expected Completed"
-            yield Finding("gpu.fabric", Severity.FAIL, (host,), text, "sudo systemctl restart nvidia-fabricmanager")
+            fix = "sudo systemctl restart nvidia-fabricmanager, of the driver's version; then systemctl status"
+            yield Finding("gpu.fabric", Severity.FAIL, (host,), text, fix, "gpu_node")
 
 
 def _settings(survey: Survey) -> Iterator[Finding]:
@@ -172,9 +155,9 @@ CHECKS = (
         "gpu.fabric",
         "fabric manager of NVSwitch machines",
         "Without it, or with another version, no CUDA program starts (error 802).",
-        "the driver's version; the state that each GPU reports",
+        "the state that each GPU reports, where it has NVSwitch of its own generation (H100 and later)",
         Severity.FAIL,
-        asks(gpu_readers.host, gpu_readers.management),
+        asks(gpu_readers.management),
         _fabric,
     ),
     Check(

@@ -6,13 +6,10 @@ from typing import TypedDict
 
 
 class GpuHostReading(TypedDict):
-    """NVIDIA's devices as the kernel sees them, and the software around them."""
+    """NVIDIA's devices as the kernel sees them, and their driver."""
 
     gpus: int
-    nvswitches: int
     driver: str | None
-    fabric_manager: str | None
-    fabric_manager_state: str | None
 
 
 class InContainer(TypedDict, total=False):

@@ -37,10 +37,7 @@ def card(index: int, **fields: Any) -> dict[str, Any]:
 def well() -> dict[str, Any]:
     """Return the readings of a healthy host."""
     return {
-        "gpu.host": {
-            "gpus": 2, "nvswitches": 0, "driver": "555.42.06", "fabric_manager": None,
-            "fabric_manager_state": "inactive",
-        },
+        "gpu.host": {"gpus": 2, "driver": "555.42.06"},
         "gpu.smi": {"complaint": None, "driver": "555.42.06", "cuda": "12.5", "cards": [card(0), card(1)]},
         "gpu.xid": {"uptime_s": 7200.0, "xids": []},
         "gpu.nvlink": {str(index): {"up": [0, 1, 2, 3], "down": []} for index in (0, 1)},

@@ -104,20 +104,6 @@ def test_a_link_that_is_down_is_found_by_comparison_with_the_other_gpus() -> Non
     assert finding.text == "GPU 1: 3 NVLinks are up (down: 2), its like have 4"
 
 
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({"fabric_manager": None}, "4 NVSwitches and no fabric manager"),
-        ({"fabric_manager": "535.161.08"}, "fabric manager 535.161.08 and driver 555.42.06"),
-        ({"fabric_manager": "555.42.06", "fabric_manager_state": "failed"}, "the fabric manager is failed"),
-    ],
-)
-def test_nvswitches_need_a_fabric_manager_of_the_drivers_version_that_runs(fields: dict[str, Any], text: str) -> None:
-    finding = only(survey(n2={"gpu.host": {**well()["gpu.host"], "nvswitches": 4, **fields}}))
-    assert (finding.check, finding.severity) == ("gpu.fabric", FAIL)
-    assert text in finding.text
-
-
 COMPUTES = [{"pid": 4121, "type": "C", "name": "python", "memory_mib": 40000}]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Mapping
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import cgroups, programs
-from pylaunch.agent.shared.essentials import NVIDIA_VERSION, PCI_DEVICES, cuda_needed, driver_version, pci_devices
+from pylaunch.agent.shared.essentials import NVIDIA_VERSION, PCI_DEVICES, cuda_needed, driver_version, pci_gpus
 from pylaunch.agent.shared.programs import ended
 from pylaunch.agent.shared.text import text_of
 from pylaunch.base.kernel_log import XID_TEXT
@@ -30,12 +30,6 @@ SMI_DEADLINE_S = 15.0
 """Without persistence mode, each call initializes all devices, which takes seconds."""
 
 
-def fabric_manager_version(output: str) -> str | None:
-    """Return the version in the output of `nv-fabricmanager --version`; None without one."""
-    found = re.search(r"\d+\.\d+(?:\.\d+)*", output)
-    return found.group(0) if found else None
-
-
 def tool_output(words: list[str]) -> str:
     """Return the output of one of NVIDIA's tools; "" if it is not installed."""
     try:
@@ -46,38 +40,20 @@ def tool_output(words: list[str]) -> str:
         return str(error)
 
 
-UNIT_DEADLINE_S = 5.0
-
-
-@reader("gpu.host", 20.0)
+@reader("gpu.host")
 def host(_question: None) -> GpuHostReading | None:
     """Return devices and software as the kernel sees them; None without a device, a driver and a tool."""
     if not is_here():
         return None
-    devices = pci_devices(PCI_DEVICES)
     version = text_of(NVIDIA_VERSION) if os.path.exists(NVIDIA_VERSION) else ""
-    return {
-        "gpus": len(devices["gpus"]),
-        "nvswitches": len(devices["switches"]),
-        "driver": driver_version(version),
-        "fabric_manager": fabric_manager_version(tool_output(["nv-fabricmanager", "--version"])),
-        "fabric_manager_state": _unit_state("nvidia-fabricmanager.service"),
-    }
+    return {"gpus": len(pci_gpus(PCI_DEVICES)), "driver": driver_version(version)}
 
 
 def is_here() -> bool:
     """Return True with an NVIDIA device, driver or nvidia-smi on this host."""
     if programs.path_of("nvidia-smi") is not None or os.path.exists(NVIDIA_VERSION):
         return True
-    return bool(pci_devices(PCI_DEVICES)["gpus"])
-
-
-def _unit_state(unit: str) -> str | None:
-    """Return the state of a systemd unit; None without systemd."""
-    if programs.path_of("systemctl") is None:
-        return None
-    ended = programs.ended(["systemctl", "is-active", "--", unit], deadline_s=UNIT_DEADLINE_S)
-    return ended.output.strip() or None
+    return bool(pci_gpus(PCI_DEVICES))
 
 
 @reader("gpu.smi", 20.0)
