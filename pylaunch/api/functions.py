@@ -68,7 +68,7 @@ def check(
     planned = JobSpec(suite.NO_SCRIPT, Framework.DIRECT, "/") if job is None else job
     planned = _with_features(planned, of_features)
     checks = select(suite.CHECKS, only=only, skip=skip)
-    return suite.check(suite.plan_check(cluster, planned, suite.Needs(), checks))
+    return suite.check(cluster, planned, suite.Needs(), checks)
 
 
 def start(

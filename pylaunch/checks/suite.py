@@ -1,7 +1,6 @@
 """All checks: take the survey that they need, and judge it.
 
-request = plan_check(cluster, job, needs, checks)    no host is contacted
-found   = check(request)                             one question to every host; nothing is changed
+found = check(cluster, job, needs, checks)    one question to every host; nothing is changed
 """
 
 import difflib
@@ -14,7 +13,7 @@ from pylaunch.checks import mesh
 from pylaunch.checks.check import Check
 from pylaunch.checks.devices import gpu, gpu_health, gpu_use, infiniband
 from pylaunch.checks.hosts import code, host, leftovers, limits, network, python_env, reach, storage
-from pylaunch.checks.survey import REACH, Look, Survey, Wanted, shared_failures, wanted_by
+from pylaunch.checks.survey import REACH, Look, Survey, Wanted, wanted_by
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -224,7 +223,7 @@ class Result:
 
 def result(survey: Survey, checks: Sequence[Check], findings: Sequence[Finding], seconds: float) -> Result:
     """Return the findings in order, with those about unreachable hosts."""
-    found = [*_unreachable(survey, findings), *findings]
+    found = findings if any(each.check == REACH for each in findings) else (*reach.unreachable(survey), *findings)
     order = list(Severity)
     named, there = {finding.check for finding in findings}, survey.cluster.hosts
     asked = [each.id for each in checks if each.id in named or any(each.asks(host, survey.wanted) for host in there)]
@@ -248,16 +247,6 @@ def _silent(survey: Survey, check: Check) -> tuple[str, ...]:
     return tuple(hosts)
 
 
-def _unreachable(survey: Survey, findings: Sequence[Finding]) -> list[Finding]:
-    """One finding per error of hosts that could not be asked; none where another finding already explains it."""
-    explained = {host for finding in findings if finding.check.startswith("reach.") for host in finding.hosts}
-    silent = {name: why for name, why in survey.unreachable.items() if name not in explained}
-    return [
-        Finding(REACH, Severity.FAIL, each.hosts, f"cannot be asked: {each.reason}", each.hint)
-        for each in shared_failures(survey.cluster, silent)
-    ]
-
-
 NO_SCRIPT = ("",)
 """Command of a job for which only the hosts are checked."""
 
@@ -275,35 +264,25 @@ class Needs:
     """Working directory to check although there is no script."""
 
 
-@dataclass(frozen=True)
-class CheckRequest:
-    """Checks to run, and the hosts to run them on."""
+def check(cluster: Cluster, job: JobSpec, needs: Needs, checks: Sequence[Check]) -> Result:
+    """Ask every host that `job` would run on, and judge the answers. Hosts that do not answer are findings, not errors.
 
-    cluster: Cluster
-    plan: RunPlan
-    wanted: Wanted
-    checks: tuple[Check, ...]
-
-
-def plan_check(cluster: Cluster, job: JobSpec, needs: Needs, checks: Sequence[Check]) -> CheckRequest:
-    """Plan `checks` on the hosts that `job` would run on. Raises UsageError for a job that does not fit the cluster."""
-    plan = plan_run(cluster, job, "check")
-    hosts = tuple(node.host for node in plan.nodes)
-    return CheckRequest(replace(cluster, hosts=hosts), plan, _wanted(plan, needs), tuple(checks))
-
-
-def check(request: CheckRequest) -> Result:
-    """Ask every host and judge the answers. Hosts that do not answer are findings, not errors."""
+    Raises UsageError for a job that does not fit the cluster.
+    """
     begun = time.monotonic()
-    survey = interrupts.run(take_survey(request.cluster, request.wanted, request.checks))
-    return result(survey, request.checks, judge(survey, request.checks), time.monotonic() - begun)
+    plan = plan_run(cluster, job, "check")
+    survey = interrupts.run(take_survey(plan.cluster, _wanted(plan, needs), checks))
+    return result(survey, checks, judge(survey, checks), time.monotonic() - begun)
 
 
 def _wanted(plan: RunPlan, needs: Needs) -> Wanted:
     """Return the needs of the run; without a script, only those that were named."""
     job = plan.job
     wanted = replace(
-        wanted_by(plan, files=needs.files, checkpoint_dir=needs.checkpoint_dir, infiniband=needs.infiniband),
+        wanted_by(plan),
+        files=needs.files,
+        checkpoint_dir=needs.checkpoint_dir,
+        infiniband=needs.infiniband,
         port=job.rendezvous_port or USUAL_PORT,
         any_port=job.rendezvous_port is None,
     )

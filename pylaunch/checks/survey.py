@@ -1,6 +1,6 @@
 """State of all hosts at one moment, and the requirements of a run: the input of the checks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -143,9 +143,7 @@ def shared_failures(cluster: Cluster, unreachable: Mapping[str, Unreachable]) ->
     ]
 
 
-def wanted_by(
-    plan: RunPlan, *, files: Sequence[str] = (), checkpoint_dir: str = "", infiniband: bool = False
-) -> Wanted:
+def wanted_by(plan: RunPlan) -> Wanted:
     """Return the needs of a run that are known before its first rank exists."""
     job = plan.job
     scripted = job.framework is not Framework.COMMAND
@@ -158,10 +156,7 @@ def wanted_by(
         script=(job.script or "") if scripted and is_there else "",
         devices={node.host.name: node.devices for node in plan.nodes if node.devices},
         pythons=pythons if scripted and job.container is None else {},
-        files=tuple(files),
-        checkpoint_dir=checkpoint_dir,
         temporary_dir=job.env.get("TMPDIR", ""),
         container="" if job.container is None else job.container.image,
-        infiniband=infiniband,
         connected=scripted,
     )

@@ -13,7 +13,8 @@ SHELL_PATIENCE_S = 2.0
 _INTERACTIVE = "in its rc files, move it below: case $- in *i*) ;; *) return ;; esac (csh: if (! $?prompt) exit)"
 
 
-def _ssh(survey: Survey) -> Iterable[Finding]:
+def unreachable(survey: Survey) -> Iterable[Finding]:
+    """Return a finding for each error of hosts that could not be asked."""
     for each in shared_failures(survey.cluster, survey.unreachable):
         yield Finding(REACH, Severity.FAIL, each.hosts, each.reason, fix=each.hint)
 
@@ -41,7 +42,7 @@ CHECKS = (
         REACH, "hosts answer over SSH",
         "Every action of pylaunch on a host uses SSH.",
         "the answer of OpenSSH",
-        Severity.FAIL, lambda host, wanted: {}, _ssh,
+        Severity.FAIL, lambda host, wanted: {}, unreachable,
         at_start=AtStart.AGENT,
         at_start_why="if only the checks do not reach a host, that is printed",
     ),

@@ -34,7 +34,7 @@ def test_check_and_start_plan_the_same_job(
         jobs.append(job)
         raise UsageError("planned")
 
-    monkeypatch.setattr(check, "plan_check", planned)
+    monkeypatch.setattr(check, "check", planned)
     monkeypatch.setattr(start, "plan_start", planned)
     assert {main.run(["check", *words]), main.run(["start", *words])} == {ExitCode.USAGE}
     assert len(jobs) == 2

@@ -10,7 +10,7 @@ import click
 from pylaunch import features
 from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.checks import suite
-from pylaunch.checks.suite import NO_SCRIPT, Needs, Result, check, plan_check, select
+from pylaunch.checks.suite import NO_SCRIPT, Needs, Result, check, select
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import hosts_to_ask
 from pylaunch.model.job import Framework, JobSpec
@@ -70,9 +70,8 @@ def command(inventory: Path | None, limit: str | None, words: tuple[str, ...], a
     job = in_job(_job(typed))
     _refuse_relative(flags.files, typed)
     needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, typed.workdir or "")
-    request = plan_check(cluster, job, needs, checks)
     with console.working(f"asking {counted(len(cluster.hosts), 'host')}"):
-        found = check(request)
+        found = check(cluster, job, needs, checks)
     if job.sync is not None:
         console.say(f"the code is that of {job.sync.directory}: {sync.described(job.sync)}")
     if as_json:
