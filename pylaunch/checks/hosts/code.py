@@ -58,20 +58,15 @@ def _is_inside(path: str) -> bool:
 
 def _files(survey: Survey) -> Iterable[Finding]:
     without_workdir = hosts_without_workdir(survey)
+    named = [path for path in (survey.wanted.script, *survey.wanted.files) if path]
     for host, found in survey.measured(code_readers.files).items():
-        for path in (survey.wanted.script, *survey.wanted.files):
-            if path and found.get(path) == "" and not (host in without_workdir and _is_inside(path)):
+        for path in named:
+            if found.get(path) == "" and not (host in without_workdir and _is_inside(path)):
                 text = f"{path} does not exist in {survey.wanted.workdir}"
                 fix = f"take the code along with --sync ., or {_copy(survey, path)}"
                 yield Finding("code.files", Severity.FAIL, (host,), text, fix)
-    missing_everywhere = {
-        path
-        for path in (survey.wanted.script, *survey.wanted.files)
-        if all(found.get(path) == "" for found in survey.measured(code_readers.files).values())
-    }
     for path, division in files_that_differ(survey).items():
-        if path not in missing_everywhere:
-            yield from _differences(survey, "code.files", Severity.FAIL, path, division)
+        yield from _differences(survey, "code.files", Severity.FAIL, path, division)
 
 
 def _tree(survey: Survey) -> Iterable[Finding]:

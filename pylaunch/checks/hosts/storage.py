@@ -1,10 +1,9 @@
 """The file systems that a run uses: responsive, writable, with free space."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import host as host_readers
-from pylaunch.base.dataclass import dataclass
 from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
@@ -37,22 +36,6 @@ RUN_FILES, TEMPORARY, WORKDIR, CHECKPOINTS = "run files", "temporary files", "wo
 _NO_WORKDIR = "take the code along with --sync ., or choose a directory that every node has: --workdir DIR"
 
 
-@dataclass(frozen=True)
-class StoragePlace:
-    """A directory that a run uses, on one host."""
-
-    host: str
-    uses: tuple[str, ...]
-    """Uses of the file system, of which it may have several."""
-
-    found: FilesystemReading
-
-    @property
-    def name(self) -> str:
-        """The file system, for display."""
-        return f"{self.found['mount']} ({', '.join(self.uses)})"
-
-
 def _ask(host: Host, wanted: Wanted) -> dict[str, Any]:
     questions: dict[str, Any] = {
         **host_readers.filesystem.ask({"path": host.node_root}, RUN_FILES),
@@ -67,89 +50,76 @@ def _ask(host: Host, wanted: Wanted) -> dict[str, Any]:
     return questions
 
 
-def _places(survey: Survey) -> Iterator[StoragePlace]:
-    """Return the file systems of each host that a run writes to."""
+def _filesystems(survey: Survey) -> Iterator[tuple[str, str, FilesystemReading]]:
+    """Return host, use and reading of each directory that a run uses."""
     for host, by_label in survey.labelled(host_readers.filesystem).items():
-        by_mount: dict[str, list[str]] = {}
-        for label in by_label:
-            if not label.startswith(WORKDIR):
-                by_mount.setdefault(by_label[label]["mount"], []).append(label)
-        for labels in by_mount.values():
-            yield StoragePlace(host, tuple(labels), by_label[labels[0]])
+        for label, found in by_label.items():
+            yield host, label, found
 
 
-def hosts_without_workdir(survey: Survey) -> Mapping[str, str]:
-    """Return the hosts without a working directory (see `storage.writable`), with the error that hides it."""
-    return {
-        host: found["refused"]
-        for host, by_label in survey.labelled(host_readers.filesystem).items()
-        for label, found in by_label.items()
-        if label.startswith(WORKDIR) and not found["exists"]
-    }
+def _written(survey: Survey) -> Iterator[tuple[str, str, FilesystemReading]]:
+    """Return host, name for display and reading of each file system to which a run writes."""
+    uses: dict[tuple[str, str], list[str]] = {}
+    readings: dict[tuple[str, str], FilesystemReading] = {}
+    for host, label, found in _filesystems(survey):
+        if not label.startswith(WORKDIR):
+            uses.setdefault((host, found["mount"]), []).append(label)
+            readings.setdefault((host, found["mount"]), found)
+    for (host, mount), labels in uses.items():
+        yield host, f"{mount} ({', '.join(labels)})", readings[host, mount]
+
+
+def hosts_without_workdir(survey: Survey) -> Collection[str]:
+    """Return the hosts without a working directory, which storage.writable reports."""
+    return [host for host, label, found in _filesystems(survey) if label.startswith(WORKDIR) and not found["exists"]]
 
 
 def _writable(survey: Survey) -> Iterable[Finding]:
-    for place in _places(survey):
-        if place.found["read_only"]:
-            text = f"{place.name} is mounted read-only: nothing can be written there"
-            fix = f"findmnt {quoted((place.found['mount'],))}; a disk with errors is remounted so: dmesg"
-            yield Finding("storage.writable", Severity.FAIL, (place.host,), text, fix)
-    for host, by_label in survey.labelled(host_readers.filesystem).items():
-        for label, found in by_label.items():
-            if found["refused"] and found["exists"] and not found["read_only"] and not _is_full(found):
-                text = f"{label}: a file cannot be written in {found['asked']}: {found['refused']}"
-                yield Finding("storage.writable", Severity.FAIL, (host,), text, quoted(("ls", "-ld", found["asked"])))
-    for host, error in sorted(hosts_without_workdir(survey).items()):
-        text = f"{WORKDIR} {survey.wanted.workdir} {f'cannot be reached: {error}' if error else 'does not exist'}"
-        fix = f"on the host: {quoted(('ls', '-ld', survey.wanted.workdir))}" if error else _NO_WORKDIR
-        yield Finding("storage.writable", Severity.FAIL, (host,), text, fix)
-    yield from _checkpoints(survey)
-
-
-def _checkpoints(survey: Survey) -> Iterable[Finding]:
-    places = {
-        host: found
-        for host, by_label in survey.labelled(host_readers.filesystem).items()
-        for label, found in by_label.items()
-        if label.startswith(CHECKPOINTS)
-    }
-    name = f"{CHECKPOINTS} {survey.wanted.checkpoint_dir}"
-    there = {host: found for host, found in places.items() if found["exists"]}
-    for host, found in places.items():
-        if there and not found["exists"]:
-            text, fix = f"{name} does not exist here, and does on other hosts", "mkdir -p {path}, or mount it"
+    for host, name, found in _written(survey):
+        if found["read_only"]:
+            text = f"{name} is mounted read-only: nothing can be written there"
+            fix = f"findmnt {quoted((found['mount'],))}; a disk with errors is remounted so: dmesg"
+            yield Finding("storage.writable", Severity.FAIL, (host,), text, fix)
+    somewhere = {label for _, label, found in _filesystems(survey) if found["exists"]}
+    for host, label, found in _filesystems(survey):
+        is_workdir = label.startswith(WORKDIR)
+        path = survey.wanted.workdir if is_workdir else survey.wanted.checkpoint_dir
+        if found["exists"] and found["refused"] and not found["read_only"] and not _is_full(found):
+            text = f"{label}: a file cannot be written in {found['asked']}: {found['refused']}"
+            yield Finding("storage.writable", Severity.FAIL, (host,), text, quoted(("ls", "-ld", found["asked"])))
+        elif not found["exists"] and (is_workdir or (label.startswith(CHECKPOINTS) and label in somewhere)):
+            severity = Severity.FAIL if is_workdir else Severity.WARN
             if found["refused"]:
-                text, fix = f"{name} cannot be reached: {found['refused']}", "on the host: ls -ld {path}"
-            fix = fix.format(path=quoted((survey.wanted.checkpoint_dir,)))
-            yield Finding("storage.writable", Severity.WARN, (host,), text, fix)
+                text = f"{label} cannot be reached: {found['refused']}"
+                fix = f"on the host: {quoted(('ls', '-ld', path))}"
+            elif is_workdir:
+                text, fix = f"{label} does not exist", _NO_WORKDIR
+            else:
+                text = f"{label} does not exist here, and does on other hosts"
+                fix = f"mkdir -p {quoted((path,))}, or mount it"
+            yield Finding("storage.writable", severity, (host,), text, fix)
 
 
 def _room(survey: Survey) -> Iterable[Finding]:
-    for place in _places(survey):
-        free = place.found["free"]
-        if place.found["read_only"]:
-            continue
-        if free < ROOM_NEEDED:
-            text = f"{place.name} has {size(free)} free of {size(place.found['size'])}, expected {size(ROOM_NEEDED)}"
-            yield Finding("storage.room", Severity.FAIL, (place.host,), text, f"df -h {place.found['mount']}")
-        elif free < ROOM_WANTED:
-            text = f"{place.name} has {size(free)} free of {size(place.found['size'])}, expected {size(ROOM_WANTED)}"
-            yield Finding("storage.room", Severity.WARN, (place.host,), text, f"df -h {place.found['mount']}")
-        if _is_out_of_inodes(place.found):
-            text = (
-                f"{place.name} has room for {place.found['inodes_free']} more files (inodes), expected {INODES_NEEDED}"
-            )
-            yield Finding("storage.room", Severity.FAIL, (place.host,), text, f"df -i {place.found['mount']}")
+    for host, name, found in _written(survey):
+        free, wanted = found["free"], ROOM_NEEDED if found["free"] < ROOM_NEEDED else ROOM_WANTED
+        if free < wanted and not found["read_only"]:
+            severity = Severity.FAIL if wanted == ROOM_NEEDED else Severity.WARN
+            text = f"{name} has {size(free)} free of {size(found['size'])}, expected {size(wanted)}"
+            yield Finding("storage.room", severity, (host,), text, f"df -h {quoted((found['mount'],))}")
+        if _is_out_of_inodes(found) and not found["read_only"]:
+            text = f"{name} has room for {found['inodes_free']} more files (inodes), expected {INODES_NEEDED}"
+            yield Finding("storage.room", Severity.FAIL, (host,), text, f"df -i {quoted((found['mount'],))}")
 
 
 def _is_full(found: FilesystemReading) -> bool:
     """Return whether the file system is full, which storage.room reports."""
-    return bool(found["free"] < ROOM_NEEDED or _is_out_of_inodes(found))
+    return found["free"] < ROOM_NEEDED or _is_out_of_inodes(found)
 
 
 def _is_out_of_inodes(found: FilesystemReading) -> bool:
     # File systems that create inodes on demand (btrfs) report a total of zero.
-    return bool(found["inodes"] > 0 and found["inodes_free"] < INODES_NEEDED)
+    return found["inodes"] > 0 and found["inodes_free"] < INODES_NEEDED
 
 
 def _shm(survey: Survey) -> Iterable[Finding]:

@@ -46,7 +46,7 @@ def test_healthy_disks_and_a_read_only_working_directory_are_no_finding() -> Non
         ({CHECKPOINTS: filesystem("/c", refused="Permission denied")}, "storage.writable", Severity.FAIL),
         ({CHECKPOINTS: filesystem("/c", free=0, refused="No space left on device")}, "storage.room", Severity.FAIL),
         ({CHECKPOINTS: filesystem("/", exists=False)}, "storage.writable", Severity.WARN),
-        ({WORKDIR: filesystem("/", exists=False)}, "storage.writable", Severity.FAIL),
+        ({WORKDIR: filesystem("/", exists=False), RUN: filesystem(exists=False)}, "storage.writable", Severity.FAIL),
         ({"host.shm": {"size": 16 << 20, "free": 16 << 20}}, "storage.shared_memory", Severity.WARN),
         ({"host.shm": {"size": 2 * GIB, "free": 1 << 20}}, "storage.shared_memory", Severity.WARN),
         ({CHECKPOINTS: Unmeasured("no answer within 3 s", silent=True)}, "storage.writable", Severity.FAIL),
