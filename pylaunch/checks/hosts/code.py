@@ -9,7 +9,7 @@ from pylaunch.checks.hosts.storage import hosts_without_workdir
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.diagnosis.majority import Majority, majority
+from pylaunch.model.diagnosis.majority import majority
 from pylaunch.model.hostset import fold
 
 NONE = "none"
@@ -29,28 +29,6 @@ def _ask_tree(host: Host, wanted: Wanted) -> dict[str, Any]:
     return code_readers.tree.ask(wanted.workdir) if wanted.workdir and wanted.script else {}
 
 
-def files_that_differ(survey: Survey) -> dict[str, Majority[str]]:
-    """Return path → hosts by content, for requested files whose content differs."""
-    return _divided({host: dict(found) for host, found in survey.measured(code_readers.files).items()})
-
-
-def sources_that_differ(survey: Survey) -> dict[str, Majority[str]]:
-    """Return path → hosts by content, for other code below the working directory, if every host read all of it."""
-    found = {host: each for host, each in survey.measured(code_readers.tree).items() if each is not None}
-    if not all(each["complete"] for each in found.values()):
-        return {}
-    named = {path for each in survey.measured(code_readers.files).values() for path in each}
-    trees = {host: {path: each["files"][path] for path in each["files"] if path not in named}
-             for host, each in found.items()}  # fmt: skip
-    return _divided(trees)
-
-
-def _divided(hashes: Mapping[str, Mapping[str, str]]) -> dict[str, Majority[str]]:
-    paths = sorted({path for each in hashes.values() for path in each})
-    divided = {path: majority({host: each.get(path) or NONE for host, each in hashes.items()}) for path in paths}
-    return {path: division for path, division in divided.items() if division.odd}
-
-
 def _is_inside(path: str) -> bool:
     """Return whether `path` is in the working directory."""
     return not path.startswith("/") and ".." not in path.split("/")
@@ -59,43 +37,46 @@ def _is_inside(path: str) -> bool:
 def _files(survey: Survey) -> Iterable[Finding]:
     without_workdir = hosts_without_workdir(survey)
     named = [path for path in (survey.wanted.script, *survey.wanted.files) if path]
-    for host, found in survey.measured(code_readers.files).items():
+    contents = survey.measured(code_readers.files)
+    for host, found in contents.items():
         for path in named:
             if found.get(path) == "" and not (host in without_workdir and _is_inside(path)):
                 text = f"{path} does not exist in {survey.wanted.workdir}"
                 fix = f"take the code along with --sync ., or {_copy(survey, path)}"
                 yield Finding("code.files", Severity.FAIL, (host,), text, fix)
-    for path, division in files_that_differ(survey).items():
-        yield from _differences(survey, "code.files", Severity.FAIL, path, division)
+    yield from _differences(survey, "code.files", Severity.FAIL, contents)
 
 
 def _tree(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(code_readers.tree).items():
-        if found is not None and not found["complete"]:
-            text = f"{survey.wanted.workdir} holds more code than is compared: only named files were"
-            fix = "name what is no code in .pylaunchignore"
-            yield Finding("code.tree", Severity.UNKNOWN, (host,), text, fix)
-    for path, division in sources_that_differ(survey).items():
-        yield from _differences(survey, "code.tree", Severity.WARN, path, division)
+    found = {host: each for host, each in survey.measured(code_readers.tree).items() if each is not None}
+    beyond = tuple(host for host, each in found.items() if not each["complete"])
+    if beyond:
+        text = f"{survey.wanted.workdir} holds more code than is compared: only named files were"
+        yield Finding("code.tree", Severity.UNKNOWN, beyond, text, "name what is no code in .pylaunchignore")
+        return
+    named = {path for each in survey.measured(code_readers.files).values() for path in each}
+    trees = {
+        host: {path: content for path, content in each["files"].items() if path not in named}
+        for host, each in found.items()
+    }
+    yield from _differences(survey, "code.tree", Severity.WARN, trees)
 
 
 def _differences(
-    survey: Survey, check: str, severity: Severity, path: str, division: Majority[str]
+    survey: Survey, check: str, severity: Severity, trees: Mapping[str, Mapping[str, str]]
 ) -> Iterable[Finding]:
-    """Return a finding for each content that differs from the majority; code.files reports missing requested files."""
+    """Return a finding for each content that differs from the majority of `trees`: host → path → hash."""
     named = (survey.wanted.script, *survey.wanted.files)
-    first_odd = division.odd[0][1]
-    for content, hosts in division.odd:
-        others = division.usual_hosts or tuple(host for _, each in division.odd for host in each if each != hosts)
-        if content == NONE and path in named:
-            continue
-        if not division.usual_hosts and hosts == first_odd and len(division.odd) == 2 and NONE in dict(division.odd):
-            continue
-        what = "is missing" if content == NONE else "differs"
-        if division.usual == NONE:
-            what = "is only here"
-        text = f"{path} {what}, compared with {fold(others)}"
-        yield Finding(check, severity, hosts, text, _copy(survey, path))
+    for path in sorted({path for each in trees.values() for path in each}):
+        division = majority({host: each.get(path) or NONE for host, each in trees.items()})
+        # Of two groups without a majority, the one that lacks the file is reported.
+        is_lacked = not division.usual_hosts and len(division.odd) == 2 and NONE in dict(division.odd)
+        for content, hosts in division.odd:
+            if (content == NONE and path in named) or (content != NONE and is_lacked):
+                continue  # The former are missing: a finding of their own.
+            others = division.usual_hosts or tuple(host for _, each in division.odd for host in each if each != hosts)
+            what = "is missing" if content == NONE else "is only here" if division.usual == NONE else "differs"
+            yield Finding(check, severity, hosts, f"{path} {what}, compared with {fold(others)}", _copy(survey, path))
 
 
 def _copy(survey: Survey, path: str) -> str:

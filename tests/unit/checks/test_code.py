@@ -47,10 +47,10 @@ def test_a_file_that_differs_on_one_host_is_reported_once(
 
 
 def test_a_file_that_only_one_of_two_hosts_has_is_reported_once() -> None:
-    readings = {"n1": HEALTHY, "n2": reading({"train.py": "a"}, {"train.py": "a", "model.py": "c"})}
-    assert [(each.hosts, each.text) for each in findings(code.CHECKS, readings, WANTED)] == [
-        (("n2",), "base.yaml is missing, compared with n1")
-    ]
+    lacking = reading({"train.py": "a"}, {"train.py": "a", "model.py": "c"})
+    for has, lacks in (("n1", "n2"), ("n2", "n1")):
+        (found,) = findings(code.CHECKS, dict(sorted({has: HEALTHY, lacks: lacking}.items())), WANTED)
+        assert (found.hosts, found.text) == ((lacks,), f"base.yaml is missing, compared with {has}")
 
 
 def test_a_checkpoint_that_a_command_line_names_is_not_compared(tmp_path: Path) -> None:
