@@ -18,7 +18,7 @@ from pylaunch.model.pasted import LAUNCHERS
 from pylaunch.model.text.argv import quoted
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.document import Invocation, current
-from pylaunch.terminal.doors import Names, Verb, VerbGroup, imported
+from pylaunch.terminal.doors import Names, Verb, VerbGroup
 from pylaunch.transport import interrupts, process
 from pylaunch.transport.steady_clock import AWAITED
 
@@ -84,7 +84,7 @@ class Verbs(click.Group):
         """Return the command of a verb, None for an unknown one. Each module names its command `command`."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = imported(VERBS[cmd_name].module).command
+        command: click.Command = features.imported(VERBS[cmd_name].module).command
         if isinstance(command, click.Group):
             for each in features.subcommands(cmd_name):
                 command.add_command(each)

@@ -6,6 +6,8 @@ only the command line and the Python API import this package, and no feature imp
 
 from __future__ import annotations
 
+import gc
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +17,7 @@ import click
 
 from pylaunch.inventory import load_cluster
 from pylaunch.model.setting import Circumstances, machines, plan_settings, refuse_errors, without_effect
-from pylaunch.terminal.doors import ObserverOption, RunObserver, StartFile, Verb, imported
+from pylaunch.terminal.doors import ObserverOption, RunObserver, StartFile, Verb
 
 if TYPE_CHECKING:
     from pylaunch.model.cluster import Cluster
@@ -47,6 +49,16 @@ FEATURES = (
     "verify",
 )
 """Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, START_FILE, NODES, JOB_OPTIONS, JUDGE."""
+
+
+def imported(name: str) -> ModuleType:
+    """Import a module without garbage collection. Nothing of a module becomes garbage before the process ends."""
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _packages() -> Iterator[ModuleType]:
@@ -120,7 +132,14 @@ def job_changes(given: dict[str, Any]) -> Callable[[JobSpec], JobSpec]:
     What is returned raises UsageError for a job that they do not fit. `given` has the other options of the verb, which
     may change.
     """
-    changes: list[Callable[[JobSpec], JobSpec]] = [door.in_job(given) for door in _doors("JOB_OPTIONS")]
+    changes: list[Callable[[JobSpec], JobSpec]] = []
+    for door in _doors("JOB_OPTIONS"):
+        names = [each.name for each in door.OPTIONS]
+        if any(given[name] for name in names):
+            changes.append(door.in_job(given))
+        else:
+            for name in names:
+                del given[name]
 
     def changed(job: JobSpec) -> JobSpec:
         for change in changes:
@@ -131,7 +150,7 @@ def job_changes(given: dict[str, Any]) -> Callable[[JobSpec], JobSpec]:
 
 
 def start_source(given: dict[str, Any], *, has_inventory: bool) -> StartSource | None:
-    """Take the values of options of nodes out of `given`, and return the source of nodes; None without such a feature.
+    """Take the values of options of nodes out of `given`, and return the source of nodes; None for the inventory.
 
     Raises UsageError for a contradiction.
     """

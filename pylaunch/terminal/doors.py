@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.inventory import load_cluster
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
     from pylaunch.render import PlannedRun
     from pylaunch.runs.events import StartEvent
     from pylaunch.terminal.options import Option
-
-import contextlib
-import gc
-import importlib
-from types import ModuleType
 
 
 class VerbGroup(Enum):
@@ -140,33 +134,8 @@ class StartNodes:
     """End nodes that are there for this start alone; the argument is the success of the run."""
 
 
-class InventorySource:
-    """The hosts of the inventory as the nodes of a start."""
-
-    is_inventory = True
-
-    @contextlib.contextmanager
-    def nodes(self, wanted: NodesWanted, _: JobSpec) -> Iterator[StartNodes]:
-        """Provide the hosts. Raises InventoryError."""
-        yield StartNodes(load_cluster(wanted.inventory, limit=wanted.limit))
-
-
 class StartSource(Protocol):
-    """Source of the nodes of a start."""
-
-    @property
-    def is_inventory(self) -> bool:
-        """Its nodes are those of the inventory."""
+    """Source of the nodes of a start in place of the inventory."""
 
     def nodes(self, wanted: NodesWanted, job: JobSpec) -> AbstractContextManager[StartNodes]:
         """Provide nodes for a block that plans `job`; an exception in it ends what was allocated."""
-
-
-def imported(name: str) -> ModuleType:
-    """Import a module without garbage collection. Nothing of a module becomes garbage before the process ends."""
-    gc.disable()
-    try:
-        return importlib.import_module(name)
-    finally:
-        gc.freeze()
-        gc.enable()

@@ -37,21 +37,19 @@ OPTIONS = (
 
 
 def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
-    """Take the values of OPTIONS out of `given`, and return what they change in a job. Raises UsageError.
+    """Take the values of OPTIONS, of which one is there, out of `given`, and return what they change in a job.
 
-    Values that are not given are those of the settings in the working directory.
+    Raises UsageError.
     """
     image: str | None = given.pop("container")
     words: Sequence[str] = given.pop("container_mount")
     if image is None:
-
-        def bare(job: JobSpec) -> JobSpec:  # Each role of a job file may have an image: this one has none.
-            if words:
-                raise UsageError(
-                    f"--container-mount {' '.join(words)}: the ranks have no container",
-                    hint="--container IMAGE, or omit --container-mount",
-                )
-            return job
+        # Each role of a job file may have an image: that is known when its job is made.
+        def bare(_: JobSpec) -> JobSpec:
+            raise UsageError(
+                f"--container-mount {' '.join(words)}: the ranks have no container",
+                hint="--container IMAGE, or omit --container-mount",
+            )
 
         return bare
     _leave_out_of_tree(image, given)

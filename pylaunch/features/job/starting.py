@@ -32,8 +32,7 @@ from pylaunch.terminal import console, document
 from pylaunch.terminal.document import current
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.flags import sync
-from pylaunch.terminal.flags.program import requested
-from pylaunch.terminal.flags.start import OPTIONS, StartFlags
+from pylaunch.terminal.flags.start import OPTIONS, StartFlags, requested
 from pylaunch.terminal.options import InJobFile, text_of
 from pylaunch.terminal.views.run_data import EventStream
 

@@ -22,8 +22,7 @@ from pylaunch.model.text.argv import pylaunch
 from pylaunch.render import plan_start
 from pylaunch.store import runs
 from pylaunch.terminal import console, options
-from pylaunch.terminal.flags import program
-from pylaunch.terminal.flags.start import StartFlags, environment, options_of, source_directory
+from pylaunch.terminal.flags.start import Program, StartFlags, environment, options_of, source_directory, understood
 from pylaunch.terminal.options import GroupedCommand, added
 
 EXAMPLES = """\b
@@ -98,19 +97,19 @@ def _plan(target: str, typed: StartFlags, inventory: Path | None, limit: str | N
     return planned.plan
 
 
-def _program(target: str, flags: StartFlags) -> tuple[program.Program, StartFlags]:
+def _program(target: str, flags: StartFlags) -> tuple[Program, StartFlags]:
     """Return the program under the framework of `target`. Raises UsageError for one that the target cannot start."""
     if not flags.words:
         raise UsageError("nothing to run", hint=pylaunch("render", target, "--", "train.py"))
     if target == SLURM:
-        return program.understood(flags, None)
+        return understood(flags, None)
     first = flags.words[0]
     if not (flags.module or first.endswith(".py") or first == "-m" or basename(first) in OTHER_LAUNCHERS):
         raise UsageError(
             f"torchrun starts Python scripts, and {first} does not end in .py",
             hint=f"{pylaunch('render', TORCHRUN, '--', 'train.py')}; slurm starts any program",
         )
-    chosen, flags = program.understood(replace(flags, framework=Framework.TORCHRUN.value), None)
+    chosen, flags = understood(replace(flags, framework=Framework.TORCHRUN.value), None)
     found = choose(read_program(source_directory(flags.workdir, None), list(chosen.words)))
     if found is not None and found.framework == Framework.JAX.value:
         raise UsageError(

@@ -9,9 +9,9 @@ from pathlib import Path
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.features import refuse_variables
-from pylaunch.features.slurm import flags as scheduler
+from pylaunch.features.slurm import door as scheduler
 from pylaunch.features.slurm.allocation import Allocation, allocate, allocation_here, end_submitted
-from pylaunch.features.slurm.flags import JOB_ID, NodeSource, SchedulerFlags
+from pylaunch.features.slurm.door import JOB_ID, NodeSource, SchedulerFlags
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.cluster import limited
 from pylaunch.inventory.load import source_of

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import UsageError
+from pylaunch.features import job_changes
 from pylaunch.features.containers import flags
 from pylaunch.model.job import Container, Framework, JobSpec
 from pylaunch.protocol.node_task import MountTask
@@ -30,7 +31,7 @@ def test_the_job_has_the_image_its_mounts_and_the_python_of_the_image() -> None:
 
 
 def test_a_job_without_a_container_and_a_python_that_was_chosen_stay() -> None:
-    assert flags.in_job(given(None))(JOB) is JOB
+    assert job_changes(given(None))(JOB) is JOB
     chosen = JobSpec(("train.py",), Framework.DIRECT, "/work", python="/opt/conda/bin/python")
     assert flags.in_job(given("/image"))(chosen).python == "/opt/conda/bin/python"
 

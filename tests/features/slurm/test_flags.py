@@ -3,8 +3,7 @@
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.features.slurm.door import SlurmSource
-from pylaunch.features.slurm.flags import NodeSource, SchedulerFlags, node_source, request
+from pylaunch.features.slurm.door import NodeSource, SchedulerFlags, SlurmSource, node_source, request
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run

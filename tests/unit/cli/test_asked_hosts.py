@@ -12,9 +12,6 @@ from pylaunch.errors import ExitCode
 from pylaunch.inventory import load
 from pylaunch.inventory.cluster import Listing
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.job import Framework, JobSpec
-from pylaunch.terminal import doors
-from pylaunch.terminal.doors import InventorySource, NodesWanted
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
 FILE = Path("cluster.ini")
@@ -27,15 +24,11 @@ def test_the_hosts_are_those_of_the_inventory_also_in_a_slurm_job(monkeypatch: p
 
     asked: list[tuple[Path | None, str | None]] = []
     monkeypatch.setattr(features, "load_cluster", load_cluster)
-    monkeypatch.setattr(doors, "load_cluster", load_cluster)
     monkeypatch.setattr(features, "FEATURES", ())
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert features.hosts_to_ask(FILE, "n1") == CLUSTER
     assert features.start_source({}, has_inventory=True) is None
-    job = JobSpec(("train.py",), Framework.DIRECT, "/")
-    with InventorySource().nodes(NodesWanted(FILE, None, None, 0, dry_run=False), job) as nodes:
-        assert nodes.cluster == CLUSTER
-    assert asked == [(FILE, "n1"), (FILE, None)]
+    assert asked == [(FILE, "n1")]
 
 
 @pytest.mark.parametrize("has_inventory", [False, True])

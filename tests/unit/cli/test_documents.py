@@ -11,12 +11,11 @@ from unittest import mock
 import click
 import pytest
 
-from pylaunch import runtime
+from pylaunch import features, runtime
 from pylaunch.checks.suite import CHECKS
 from pylaunch.cli import reference
 from pylaunch.cli.main import VERBS
 from pylaunch.store.content import signatures
-from pylaunch.terminal.doors import imported
 from pylaunch.verdict.causes.cause_kinds import KINDS
 from tests.documents import (
     PAGES,
@@ -111,7 +110,7 @@ def flags_in(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 def flags_of(verb: str) -> set[str]:
     """Return the flags of a verb and of the verbs below it."""
-    command = imported(VERBS[verb].module).command
+    command = features.imported(VERBS[verb].module).command
     below = command.commands.values() if isinstance(command, click.Group) else ()
     options = [each for found in (command, *below) for each in found.params if isinstance(each, click.Option)]
     return {"--help", *(flag for option in options for flag in (*option.opts, *option.secondary_opts))}

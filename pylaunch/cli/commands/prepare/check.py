@@ -18,8 +18,7 @@ from pylaunch.model.secret import Secrets
 from pylaunch.model.text.quantity import counted
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
-from pylaunch.terminal.flags.program import requested
-from pylaunch.terminal.flags.start import AUTO, Environment, StartFlags, options_of
+from pylaunch.terminal.flags.start import AUTO, Environment, StartFlags, options_of, requested
 from pylaunch.terminal.options import GroupedCommand, added
 from pylaunch.terminal.views import findings
 

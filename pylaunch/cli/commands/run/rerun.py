@@ -17,9 +17,8 @@ from pylaunch.render import plan_start
 from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
-from pylaunch.terminal.flags.program import start_options
 from pylaunch.terminal.flags.resolve_run import find
-from pylaunch.terminal.flags.start import StartFlags, earlier_secrets, options_of
+from pylaunch.terminal.flags.start import StartFlags, earlier_secrets, options_of, start_options
 from pylaunch.terminal.options import added
 
 

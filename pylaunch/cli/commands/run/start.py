@@ -1,5 +1,6 @@
 """`pylaunch start`: plan, prepare, start together, follow to the end."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ from pylaunch import features
 from pylaunch.base.dataclass import replace
 from pylaunch.cli.views import plan
 from pylaunch.errors import ExitCode, UsageError
+from pylaunch.inventory import load_cluster
 from pylaunch.render import plan_start
 from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.doors import InventorySource, NodesWanted, imported
-from pylaunch.terminal.flags.program import requested
-from pylaunch.terminal.flags.start import StartFlags, options_of
+from pylaunch.terminal.doors import NodesWanted, StartNodes
+from pylaunch.terminal.flags.start import StartFlags, options_of, requested
 from pylaunch.terminal.options import GroupedCommand, added
 
 EXAMPLES = """\b
@@ -56,27 +57,32 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     in_job = features.job_changes(given)
     typed = StartFlags(**given)
     if (file := features.start_file(typed.words)) is not None:
-        if source is not None and not source.is_inventory:
+        if source is not None:
             hint = "on hosts of an inventory over SSH: pylaunch start --scheduler none -i cluster.ini …"
             raise UsageError(
                 f"{typed.words[0]}: its nodes are those of an inventory, and here they are Slurm's", hint=hint
             )
-        started: int = imported(file.module).started(typed, inventory, limit, observers)
+        started: int = features.imported(file.module).started(typed, inventory, limit, observers)
         return started
     asked = requested(typed, os.environ)
     asked = replace(asked, job=in_job(asked.job))
-    source, flags = source or InventorySource(), asked.flags
-    with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), asked.job) as nodes:
-        if source.is_inventory and not nodes.cluster.sources:
+    flags = asked.flags
+    wanted = NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run)
+    with contextlib.ExitStack() as stack:
+        if source is None:
+            nodes = StartNodes(load_cluster(inventory, limit=limit))
+        else:
+            nodes = stack.enter_context(source.nodes(wanted, asked.job))
+        if source is None and not nodes.cluster.sources:
             console.say("no inventory, so this machine alone; others: -H gpu01,gpu02, or pylaunch init 'gpu[01-02]'")
         planned = nodes.recorded(plan_start(nodes.cluster, asked.job, runs.new_run_id(), console.say))
         features.refuse_variables(planned, console.say)
         if flags.dry_run:
             document.show({"plan": plan.as_json(planned)})
             if not as_json:
-                plan.show(planned, plan.inventory_line(inventory) if source.is_inventory else None)
+                plan.show(planned, plan.inventory_line(inventory) if source is None else None)
             return ExitCode.DONE
-        running = imported("pylaunch.cli.running")  # 100 ms that a plan which is only printed does not need.
+        running = features.imported("pylaunch.cli.running")  # 100 ms that a plan which is only printed does not need.
         code: int = running.run_planned(
             planned, asked.options(), running.Presentation(flags.detach, as_json, of_run, nodes.end)
         )

@@ -7,7 +7,7 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework
-from pylaunch.terminal.flags import program
+from pylaunch.terminal.flags import start
 from pylaunch.terminal.flags.start import StartFlags
 
 
@@ -17,8 +17,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def understood(*words: str, **flags: Any) -> program.Program:
-    return program.understood(StartFlags(words=words, **flags), None)[0]
+def understood(*words: str, **flags: Any) -> start.Program:
+    return start.understood(StartFlags(words=words, **flags), None)[0]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_words_that_are_no_program_are_refused_with_the_line_to_type(
 
 @pytest.mark.parametrize("words", [("hostname",), ("python", "train.py"), ("./run.sh", "A=2")])
 def test_variables_before_any_program_are_those_of_its_ranks(words: tuple[str, ...]) -> None:
-    chosen, flags = program.understood(StartFlags(words=("A=1", "B=", *words), env=("A=3",)), None)
+    chosen, flags = start.understood(StartFlags(words=("A=1", "B=", *words), env=("A=3",)), None)
     assert (chosen.words[-1], flags.env) == (words[-1], ("A=1", "B=", "A=3"))
 
 
@@ -120,7 +120,7 @@ def test_modules_are_read_as_python_finds_them(here: Path) -> None:
     (here / "pkg/train.py").write_text("import jax")
     (here / "pkg/__main__.py").write_text("from .train import x")
     for words in (("-m", "pkg.train", "--lr", "3"), ("-m", "pkg", "--lr", "3")):
-        assert understood(*words) == program.Program(words, Framework.JAX)
+        assert understood(*words) == start.Program(words, Framework.JAX)
     assert understood("pkg.train", module=True).words == ("-m", "pkg.train")
     with pytest.raises(UsageError, match="expected the name of a module"):
         understood("-m")
@@ -176,7 +176,7 @@ def test_options_of_a_pasted_line_apply_where_no_flag_overrides_them(
         "train.py",
         "-x",
     )
-    chosen, flags = program.understood(StartFlags(max_restarts=1, words=words), None)
+    chosen, flags = start.understood(StartFlags(max_restarts=1, words=words), None)
     assert (chosen.words, chosen.framework) == (("train.py", "-x"), Framework.ACCELERATE)
     assert (flags.nproc_per_node, flags.max_restarts, flags.env) == (2, 1, ("OMP_NUM_THREADS=2",))
     assert (
@@ -187,9 +187,9 @@ def test_options_of_a_pasted_line_apply_where_no_flag_overrides_them(
 
 def test_python_before_a_script_is_kept_unless_the_script_needs_a_framework(here: Path) -> None:
     (here / "train.py").write_text("import torch")
-    assert understood("python", "-u", "train.py") == program.Program(("python", "-u", "train.py"), Framework.COMMAND)
+    assert understood("python", "-u", "train.py") == start.Program(("python", "-u", "train.py"), Framework.COMMAND)
     (here / "train.py").write_text("from accelerate import Accelerator")
-    assert understood("python", "-u", "train.py", "-x") == program.Program(("train.py", "-x"), Framework.ACCELERATE)
+    assert understood("python", "-u", "train.py", "-x") == start.Program(("train.py", "-x"), Framework.ACCELERATE)
 
 
 def test_a_program_that_is_no_script_is_refused_with_a_hint() -> None:

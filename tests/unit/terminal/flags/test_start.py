@@ -8,8 +8,7 @@ import pytest
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework, JobSpec, OnHang
 from pylaunch.model.secret import Secrets
-from pylaunch.terminal.flags.program import requested
-from pylaunch.terminal.flags.start import OPTIONS, Environment, StartFlags
+from pylaunch.terminal.flags.start import OPTIONS, Environment, StartFlags, requested
 
 
 def job(flags: StartFlags) -> JobSpec:
