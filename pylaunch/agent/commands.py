@@ -42,7 +42,8 @@ def main() -> int:
         return _run_verb(verb, options, open_root(options.get("root", default_root()), make="dry-run" not in options))
     except (AgentError, protocol.WireError, OSError) as error:
         if verb in ("open", "attach"):
-            return relay.fail(_message(error), _code(error))
+            relay.send(protocol.Failed(_message(error), _code(error)))
+            return 1
         print(json.dumps({"error": _message(error)}))
         return code
 

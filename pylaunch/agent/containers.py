@@ -19,6 +19,7 @@ import time
 
 from pylaunch import protocol
 from pylaunch.agent.run import lifecycle
+from pylaunch.agent.run.environment import RefusedError
 from pylaunch.agent.shared import container_engines, processes, rank_files
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.protocol.node_task import MountTask
@@ -55,12 +56,8 @@ USER_SITE = {"PYTHONNOUSERSITE": "1"}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class ContainerError(Exception):
-    """This node cannot run the ranks in their container."""
-
-    def __init__(self, text: str, hint: str = "") -> None:
-        super().__init__(text)
-        self.reason = protocol.Reason("container", text, hint)
+def _refusal(text: str, hint: str = "") -> RefusedError:
+    return RefusedError(protocol.Reason("container", text, hint))
 
 
 class JoinableContainer:
@@ -128,13 +125,13 @@ class JoinableContainer:
 
 
 def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContainer:
-    """Start the holder for the container of `task`. Raises ContainerError, which names what is left then."""
+    """Start the holder for the container of `task`. Raises RefusedError, which names what is left then."""
     assert task.container is not None
     name, directory = task.container.image, root.run(task.run)
     engine = container_engines.engine_of(name)
     if engine is None:
         wanted = " or ".join(container_engines.engines_for(name))
-        raise ContainerError(f"{wanted} not found, which runs image {name}", "pylaunch help containers")
+        raise _refusal(f"{wanted} not found, which runs image {name}", "pylaunch help containers")
     try:
         digest = _digest(engine, name, root)
         env = {processes.RUN_MARK: task.run, processes.ROOT_MARK: root.path}
@@ -144,7 +141,7 @@ def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContaine
             stderr=subprocess.STDOUT, env={**os.environ, **env}, start_new_session=True,
         )  # fmt: skip
     except OSError as error:
-        raise ContainerError(f"image {name}: {error.strerror or error}", "pylaunch help containers") from None
+        raise _refusal(f"image {name}: {error.strerror or error}", "pylaunch help containers") from None
     container = JoinableContainer(holder, digest, directory)
     try:
         assert holder.stdout is not None
@@ -158,7 +155,7 @@ def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContaine
             raise OSError("it changed while it was opened")
     except OSError as error:
         left = container.end()
-        raise ContainerError("; ".join([f"image {name}: {error.strerror or error}", *left])) from None
+        raise _refusal("; ".join([f"image {name}: {error.strerror or error}", *left])) from None
     return container
 
 
@@ -199,9 +196,9 @@ def _mounts(task: protocol.NodeTask, root: NodeRoot) -> list[MountTask]:
     for mount in task.container.mounts:
         if not os.path.exists(mount.source):
             option = f"--container-mount {mount.source}:{mount.target}"
-            raise ContainerError(f"{option}: {mount.source} does not exist")
+            raise _refusal(f"{option}: {mount.source} does not exist")
         if f"{mount.target}/".startswith(f"{root.path}/"):
-            raise ContainerError(f"--container-mount: {root.path} is the directory of pylaunch")
+            raise _refusal(f"--container-mount: {root.path} is the directory of pylaunch")
     return [*found, *task.container.mounts]
 
 

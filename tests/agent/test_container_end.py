@@ -13,8 +13,9 @@ from pylaunch import protocol
 from pylaunch.agent import containers
 from pylaunch.agent.containers import JoinableContainer
 from pylaunch.agent.run import checks, lifecycle
+from pylaunch.agent.run.environment import RefusedError
 from pylaunch.agent.run.holdings import Holdings
-from pylaunch.agent.run.prepare import RefusedError, prepare_run
+from pylaunch.agent.run.prepare import prepare_run
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.run.worker_group import RankConnection, WorkerGroup
 from pylaunch.agent.serve.supervisor import Supervisor
@@ -52,7 +53,7 @@ def ended_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
         workers = WorkerGroup(protocol.Prepare(asked), root, directory, Container(end))
         run = Run(workers, Holdings(asked, root), Record(directory), EventLoop())
         now = time.monotonic()
-        run.life, _ = lifecycle.launcher_ended(lifecycle.released(run.life, now), None, now, 0.0)
+        run.life, _ = lifecycle.ended(lifecycle.released(run.life, now), None, None, now)
         run.advance(now)
         return run
 

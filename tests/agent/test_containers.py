@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import containers as containers
-from pylaunch.agent.containers import ContainerError, JoinableContainer
+from pylaunch.agent.containers import JoinableContainer
 from pylaunch.agent.run import lifecycle, spawn
+from pylaunch.agent.run.environment import RefusedError
 from pylaunch.agent.shared import container_engines, processes
 from pylaunch.base.layout import NodeRoot
 from pylaunch.protocol.node_task import ContainerTask, MountTask
@@ -78,7 +79,7 @@ def test_a_rank_joins_the_file_system_of_the_holder_and_nothing_else(
 
 
 def test_a_process_without_the_mark_of_the_run_is_not_joined(made: Make) -> None:
-    with pytest.raises(ContainerError, match="apptainer made no container"):
+    with pytest.raises(RefusedError, match="apptainer made no container"):
         made(f"print('pylaunch-holder', {os.getpid()}, flush=True)")
 
 
@@ -95,20 +96,20 @@ def test_a_shell_that_floods_ends_or_is_silent_refuses_the_run(
     made: Make, monkeypatch: pytest.MonkeyPatch, body: str, within_s: float, error: str
 ) -> None:
     monkeypatch.setattr(containers, "START_S", within_s)
-    with pytest.raises(ContainerError, match=error):
+    with pytest.raises(RefusedError, match=error):
         made(body)
 
 
 def test_a_container_that_stays_after_a_start_that_failed_is_named(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container_engines, "remove_container", lambda directory, has_ended: ["container c: no answer"])
-    with pytest.raises(ContainerError, match="no space left; container c: no answer"):
+    with pytest.raises(RefusedError, match="no space left; container c: no answer"):
         made("sys.exit('no space left')")
 
 
 def test_an_engine_that_neither_runs_a_shell_nor_ends_is_killed(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(containers, "START_S", 1)
     monkeypatch.setattr(containers, "END_S", 0.1)
-    with pytest.raises(ContainerError, match="no answer within 1 s"):
+    with pytest.raises(RefusedError, match="no answer within 1 s"):
         made("import time; time.sleep(600)")
 
 
@@ -135,14 +136,14 @@ def test_a_program_or_a_path_that_is_not_in_the_image_is_named_before_the_releas
 
 
 def test_a_mount_that_hides_the_directory_of_pylaunch_or_has_no_source_is_refused(made: Make, tmp_path: Path) -> None:
-    with pytest.raises(ContainerError, match="is the directory of pylaunch"):
+    with pytest.raises(RefusedError, match="is the directory of pylaunch"):
         made(READY, MountTask("/tmp", f"{tmp_path}/root/runs"))
-    with pytest.raises(ContainerError, match="--container-mount /no/data:/data: /no/data does not exist"):
+    with pytest.raises(RefusedError, match="--container-mount /no/data:/data: /no/data does not exist"):
         made(READY, MountTask("/no/data", "/data"))
 
 
 def test_a_file_that_changes_while_it_is_opened_is_refused(made: Make, image: Path) -> None:
-    with pytest.raises(ContainerError, match="it changed while it was opened"):
+    with pytest.raises(RefusedError, match="it changed while it was opened"):
         made(f"open({str(image)!r}, 'a').write('more')\n{READY}")
     first, again = made().digest, made().digest
     assert first == again
@@ -152,5 +153,5 @@ def test_a_file_that_changes_while_it_is_opened_is_refused(made: Make, image: Pa
 
 def test_an_image_that_is_not_there_is_refused(made: Make, image: Path) -> None:
     image.unlink()
-    with pytest.raises(ContainerError, match=r"image .*image.sif: No such file or directory"):
+    with pytest.raises(RefusedError, match=r"image .*image.sif: No such file or directory"):
         made()

@@ -17,6 +17,15 @@ from pylaunch.base.dataclass import replace
 from pylaunch.base.layout import RunDirectory
 from pylaunch.base.rank_environment import JOB, Layer, composed_values
 
+
+class RefusedError(Exception):
+    """This node cannot take part in the run."""
+
+    def __init__(self, *reasons: protocol.Reason) -> None:
+        super().__init__("; ".join(reason.message for reason in reasons))
+        self.reasons = reasons
+
+
 RECORDED = "2000"
 """Collectives that a rank keeps: the default of torch from 2.11 on; older versions keep none."""
 
@@ -80,19 +89,10 @@ MAX_SIZE = 1 << 20
 HINT = "pylaunch provision --roles nccl_env writes it again"
 
 
-class NodeEnvironmentError(Exception):
-    """The node's file exists and cannot be used."""
-
-    @property
-    def reason(self) -> protocol.Reason:
-        """Reason to refuse the run."""
-        return protocol.Reason("node-environment", str(self), HINT)
-
-
 def completed(task: protocol.NodeTask) -> protocol.NodeTask:
     """Return `task` with the layers of this node below its own variables.
 
-    Raises NodeEnvironmentError if the node's file cannot be read or has another format.
+    Raises RefusedError if the node's file cannot be read or has another format.
     """
     layers = {Layer.USER: user(), Layer.NODE: _node_file(task.env_file), JOB: task.env}
     layers[Layer.ROUTE] = by_route(task, composed_values(layers))
@@ -118,9 +118,10 @@ def _node_file(path: str | None) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise NodeEnvironmentError(f"{path} cannot be read: {error.strerror}") from None
+        why = f"cannot be read: {error.strerror}"
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise NodeEnvironmentError(f"{path} is not what pylaunch provision writes") from None
+        why = "is not what pylaunch provision writes"
+    raise RefusedError(protocol.Reason("node-environment", f"{path} {why}", HINT))
 
 
 def _checked(variables: dict[str, str]) -> dict[str, str]:

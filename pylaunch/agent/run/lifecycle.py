@@ -45,21 +45,14 @@ KILL_S = 5.0
 
 @dataclass(frozen=True)
 class ExamineRanks:
-    """Take a view of every rank that runs, and report it with `examined`."""
-
-    within_s: float
+    """Take a view of every rank that runs, within EXAMINE_S, and report it with `examined`."""
 
 
 @dataclass(frozen=True)
-class TerminateRanks:
-    """Send SIGTERM to the processes of these ranks, not to their children."""
+class Terminate:
+    """Send SIGTERM to the processes of these ranks, not to their children; None is the launcher, without ranks."""
 
-    ranks: frozenset[int]
-
-
-@dataclass(frozen=True)
-class TerminateLauncher:
-    """Send SIGTERM to the launcher, whose ranks are gone."""
+    ranks: frozenset[int | None]
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ class Announce:
     by_hand: bool = False
 
 
-Action = Union[ExamineRanks, TerminateRanks, TerminateLauncher, KillEverything, Announce]
+Action = Union[ExamineRanks, Terminate, KillEverything, Announce]
 
 
 @dataclass(frozen=True)
@@ -84,6 +77,9 @@ class Life:
 
     expected: frozenset[int]
     has_launcher: bool
+    grace_s: float
+    """Seconds between SIGTERM and SIGKILL of a stop because of a failure."""
+
     phase: str = "prepared"
     running: frozenset[int] = frozenset()
     ended: frozenset[int] = frozenset()
@@ -146,35 +142,27 @@ def aborted(life: Life) -> Life:
 def rank_started(life: Life, rank: int) -> tuple[Life, list[Action]]:
     """Apply the start of `rank` by a launcher; a rank that starts while the node stops is terminated."""
     after = replace(life, running=life.running | {rank}, ended=life.ended - {rank})
-    return after, [TerminateRanks(frozenset({rank}))] if life.is_stopping else []
+    return after, [Terminate(frozenset({rank}))] if life.is_stopping else []
 
 
-def rank_ended(life: Life, rank: int, failure: str | None, now: float, grace_s: float) -> tuple[Life, list[Action]]:
-    """Apply the end of `rank`; `failure` describes it unless the rank ended well."""
-    after = _without(life, rank)
-    if failure is not None and not life.is_stopping:
-        return stop(after, failure, now, grace_s)
-    return _launcher_next(after)
+def ended(
+    life: Life, rank: int | None, failure: str | None, now: float, *, is_victim: bool = False
+) -> tuple[Life, list[Action]]:
+    """Apply the end of `rank`, None for the launcher; `failure` describes it unless it ended well.
 
-
-def rank_lost_another(life: Life, rank: int, failure: str, now: float) -> tuple[Life, list[Action]]:
-    """Apply the failure of `rank` because of another rank."""
-    after = _without(life, rank)
-    return _launcher_next(after) if life.is_stopping else _examine(_held(after, failure, now), now)
-
-
-def launcher_ended(life: Life, failure: str | None, now: float, grace_s: float) -> tuple[Life, list[Action]]:
-    """Apply the end of the launcher, which stops the ranks it left. A failure after that of a rank adds nothing."""
-    after = replace(life, launcher_running=False)
-    if life.is_stopping or life.is_held or not (failure or after.running):
-        return after, []
-    return stop(after, failure or "the launcher ended before its ranks", now, grace_s)
-
-
-def launcher_lost_another(life: Life, failure: str, now: float) -> tuple[Life, list[Action]]:
-    """Apply the failure of the launcher because of another node."""
-    after = replace(life, launcher_running=False)
-    return (after, []) if life.is_stopping else _examine(_held(after, failure, now), now)
+    `is_victim`: it failed because of another rank or node, so that the others are held. A launcher stops the ranks that
+    it left, and its failure after that of a rank adds nothing.
+    """
+    if rank is not None:
+        after = replace(life, running=life.running - {rank}, ended=life.ended | {rank})
+    else:
+        after = replace(life, launcher_running=False)
+        failure = failure or ("the launcher ended before its ranks" if after.running else None)
+    if failure is None or life.is_stopping or (rank is None and life.is_held):
+        return _launcher_next(after)
+    if not is_victim:
+        return stop(after, failure, now, life.grace_s)
+    return _examine(after if life.is_held else replace(after, hold_until=now + HOLD_S, held_reason=failure), now)
 
 
 def stop(life: Life, reason: str, now: float, grace_s: float, *, by_hand: bool = False) -> tuple[Life, list[Action]]:
@@ -226,56 +214,40 @@ def examination_begun(life: Life, now: float) -> Life:
     return replace(life, examine_until=now + EXAMINE_S)
 
 
-def end_examination(life: Life, now: float, *, is_failing: bool = False) -> tuple[Life, list[Action]]:
-    """Wait for the views no longer if their time is over."""
-    is_due = life.examine_until is not None and now >= life.examine_until
-    return examined(life, now, is_failing=is_failing) if is_due else (life, [])
-
-
-def tick(life: Life, now: float) -> list[Action]:
-    """Return the actions that are due at `now`."""
-    if life.kill_at is None or now < life.kill_at or not (life.running or life.launcher_running):
-        return []
-    if life.examine_until is not None:
-        return []
-    return [KillEverything()]
-
-
-def end_hold(life: Life, now: float, grace_s: float) -> tuple[Life, list[Action]]:
-    """Stop the run if the time for the other ranks to end is over."""
-    if not life.is_held or life.hold_until is None or now < life.hold_until:
-        return life, []
-    return stop(life, life.held_reason, now, grace_s)
-
-
-def _without(life: Life, rank: int) -> Life:
-    return replace(life, running=life.running - {rank}, ended=life.ended | {rank})
-
-
-def _held(life: Life, failure: str, now: float) -> Life:
-    return life if life.is_held else replace(life, hold_until=now + HOLD_S, held_reason=failure)
+def tick(life: Life, now: float, *, is_failing: bool = False) -> tuple[Life, list[Action]]:
+    """Apply what is due at `now`: the end of a hold, of the time for views, of the grace period."""
+    actions: list[Action] = []
+    if life.is_held and life.hold_until is not None and now >= life.hold_until:
+        life, actions = stop(life, life.held_reason, now, life.grace_s)
+    if life.examine_until is not None and now >= life.examine_until:
+        life, more = examined(life, now, is_failing=is_failing)
+        actions += more
+    is_left = bool(life.running) or life.launcher_running
+    if is_left and life.kill_at is not None and now >= life.kill_at and life.examine_until is None:
+        actions.append(KillEverything())
+    return life, actions
 
 
 def _examine(life: Life, now: float) -> tuple[Life, list[Action]]:
     if life.is_examined or life.examine_until is not None or not life.running:
         return life, []
-    return replace(life, examine_until=now + EXAMINE_S), [ExamineRanks(EXAMINE_S)]
+    return replace(life, examine_until=now + EXAMINE_S), [ExamineRanks()]
 
 
 def _terminate(life: Life) -> tuple[Life, list[Action]]:
-    actions: list[Action] = [TerminateRanks(life.running)] if life.running else []
+    actions: list[Action] = [Terminate(life.running)] if life.running else []
     after, more = _launcher_next(life)
     return after, actions + more
 
 
 def _launcher_next(life: Life) -> tuple[Life, list[Action]]:
     if life.is_stopping and life.launcher_running and not life.running and not life.launcher_terminated:
-        return replace(life, launcher_terminated=True), [TerminateLauncher()]
+        return replace(life, launcher_terminated=True), [Terminate(frozenset({None}))]
     return life, []
 
 
 def next_deadline(life: Life) -> float | None:
-    """Return the next time at which `tick` or `end_hold` has an effect."""
+    """Return the next time at which `tick` has an effect."""
     if life.examine_until is not None:
         return life.examine_until
     if life.is_held:

@@ -5,10 +5,12 @@ This is all that is slow or may fail. A node that cannot take part reports every
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from pylaunch import protocol
 from pylaunch.agent.run import checks, environment, gpu_checks, shipped_code
+from pylaunch.agent.run.environment import RefusedError
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.run import LEFTOVER_GRACE_S, Run
 from pylaunch.agent.run.worker_group import WorkerGroup
@@ -16,7 +18,7 @@ from pylaunch.agent.shared import clean, processes
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import STOP_REQUESTED, Record, stop_requested
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import replace
 from pylaunch.base.layout import NodeRoot
 from pylaunch.protocol.node_task import CONTAINER_IMAGE, GPU_MODELS
 
@@ -27,48 +29,28 @@ if TYPE_CHECKING:
 IN_IMAGE = "the image must have it; name the interpreter of the image: --python PATH"
 
 
-class RefusedError(Exception):
-    """This node cannot take part in the run."""
-
-    def __init__(self, reasons: list[protocol.Reason]) -> None:
-        super().__init__(reasons)
-        self.reasons = reasons
-
-
-@dataclass(frozen=True)
-class PreparedRun:
-    """Run at the gate, with what the controller has to know of this node."""
-
-    run: Run
-    removed: list[str]
-    """Leftovers of dead runs."""
-
-    essentials: dict[str, str]
-    libraries: dict[str, str]
-
-
-def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop: EventLoop) -> PreparedRun:
-    """Prepare the run. Raises RefusedError with all reasons; nothing is held then."""
+def prepare_run(
+    message: protocol.Prepare, root: NodeRoot, record: Record, loop: EventLoop
+) -> tuple[Run, protocol.Ready]:
+    """Return the run at the gate and its `Ready`. Raises RefusedError with all reasons; nothing is held then."""
+    began = time.monotonic()
     stopped = stop_requested(root, message.task.run)
     if stopped is not None:
-        raise RefusedError([protocol.Reason(STOP_REQUESTED, stopped)])
+        raise RefusedError(protocol.Reason(STOP_REQUESTED, stopped))
     cleaned = clean.clean(root)
-    try:
-        task = shipped_code.with_tree(environment.completed(message.task), root)
-    except environment.NodeEnvironmentError as error:
-        raise RefusedError([error.reason]) from None
+    task = shipped_code.with_tree(environment.completed(message.task), root)
     reasons = [protocol.Reason("leftovers-stay", f"of a dead run, could not remove {left}") for left in cleaned.left]
     holdings = Holdings(task, root)
     gpus = gpu_checks.GpuCheck(task)
     container: JoinableContainer | None = None
     if task.container is not None:
-        from pylaunch.agent.containers import ContainerError, start_container  # noqa: PLC0415 -- few runs need it
+        from pylaunch.agent.containers import start_container  # noqa: PLC0415 -- few runs need it
 
         try:
             container = start_container(task, root)
             task = replace(task, env={**container.env, **task.env})
-        except ContainerError as error:
-            reasons.append(error.reason)
+        except RefusedError as refused:
+            reasons += refused.reasons
     reasons += checks.problems(task, record.directory)
     taken = holdings.take()
     reasons += gpus.problems(is_leased=any(reason.code == "device-leased" for reason in taken))
@@ -90,11 +72,13 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         reasons += [protocol.Reason("leftovers-stay", f"could not remove {each}", hint) for each in left]
         workers.remove_what_they_used()
         holdings.drop()
-        raise RefusedError(reasons)
+        raise RefusedError(*reasons)
     python = task.python if container is None else ""
     facts = essentials(python)
     if container is not None:
         facts[CONTAINER_IMAGE] = container.digest
     if gpus.models:
         facts[GPU_MODELS] = gpus.models
-    return PreparedRun(Run(workers, holdings, record, loop), cleaned.removed, facts, installed_libraries(python))
+    run, libraries = Run(workers, holdings, record, loop), installed_libraries(python)
+    seconds = time.monotonic() - began
+    return run, protocol.Ready(seconds, cleaned.removed, facts, rendezvous_port=run.chosen_port, libraries=libraries)

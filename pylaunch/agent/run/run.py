@@ -33,7 +33,8 @@ class Run:
 
     def __init__(self, workers: WorkerGroup, holdings: Holdings, record: Record, loop: EventLoop) -> None:
         self.task = task = workers.task
-        self.life = lifecycle.Life(frozenset(rank.rank for rank in task.ranks), bool(task.launcher))
+        self.directory = record.directory
+        self.life = lifecycle.Life(frozenset(rank.rank for rank in task.ranks), bool(task.launcher), task.grace_s)
         self.outcome: NodeOutcome | None = None
         self.streams = workers.streams()
         """Log file of each stream, by name."""
@@ -176,9 +177,7 @@ class Run:
             self._workers.release(self._release[1])
             self._release = None
             self.life = lifecycle.released(self.life, now)
-        self._follow(lifecycle.end_hold(self.life, now, self.task.grace_s))
-        self._follow(lifecycle.end_examination(self.life, now, is_failing=self._is_failing()))
-        self._obey(lifecycle.tick(self.life, now))
+        self._follow(lifecycle.tick(self.life, now, is_failing=self._is_failing()))
         if self.life.is_over or self.life.has_given_up(now):
             self._begin_end("finished", "")
 
@@ -208,28 +207,15 @@ class Run:
         for descriptor in [each for each, (_, pid) in self._workers.at_gate.items() if pid == ended.pid]:
             self._on_start(descriptor)
         if ended.rank is None:
-            self._on_launcher_end(ended, now)
+            end = self._ends.of_launcher(ended, is_stopping=self.life.is_stopping)
         else:
-            self._on_rank_end(ended, ended.rank, now)
-
-    def _on_launcher_end(self, ended: Ended, now: float) -> None:
-        end = self._ends.of_launcher(ended, is_stopping=self.life.is_stopping)
+            terminated_at = self._terminated_at
+            end = self._ends.of_rank(ended, ended.rank, is_held=self.life.is_held, terminated_at=terminated_at)
         failure = self._failure(ended, end)
         self._record.append(end)
-        if end.symptom and failure is not None:
-            self._follow(lifecycle.launcher_lost_another(self.life, failure, now))
-        else:
-            self._follow(lifecycle.launcher_ended(self.life, failure, now, self.task.grace_s))
-
-    def _on_rank_end(self, ended: Ended, rank: int, now: float) -> None:
-        end = self._ends.of_rank(ended, rank, is_held=self.life.is_held, terminated_at=self._terminated_at)
-        failure = self._failure(ended, end)
-        self._record.append(end)
-        if end.symptom and failure is not None:
-            self._follow(lifecycle.rank_lost_another(self.life, rank, failure, now))
-        else:
-            self._follow(lifecycle.rank_ended(self.life, rank, failure, now, self.task.grace_s))
-        if self.life.is_held and not self._held_states:
+        is_victim = bool(end.symptom)
+        self._follow(lifecycle.ended(self.life, ended.rank, failure, now, is_victim=is_victim))
+        if self.life.is_held and not self._held_states and ended.rank is not None:
             # Now, because a launcher ends the other ranks when it sees the first failure.
             self._held_states = self._rank_states()
             self._facts.collect(self._workers.pids)
@@ -262,9 +248,6 @@ class Run:
 
     def _follow(self, decided: tuple[lifecycle.Life, list[lifecycle.Action]]) -> None:
         self.life, actions = decided
-        self._obey(actions)
-
-    def _obey(self, actions: list[lifecycle.Action]) -> None:
         for action in actions:
             if isinstance(action, lifecycle.Announce):
                 states = self._rank_states()
@@ -275,14 +258,12 @@ class Run:
             elif isinstance(action, lifecycle.ExamineRanks):
                 now = time.monotonic()
                 self.life = lifecycle.examination_begun(self.life, now)
-                request = protocol.Examine(protocol.UNASKED, within_s=action.within_s)
+                request = protocol.Examine(protocol.UNASKED, within_s=lifecycle.EXAMINE_S)
                 self._examinations.request(request, self._keep_views, now)
-            elif isinstance(action, lifecycle.TerminateRanks):
+            elif isinstance(action, lifecycle.Terminate):
                 self._terminated_at = self._terminated_at or time.time()
-                for rank in sorted(action.ranks):
+                for rank in action.ranks:
                     self._workers.terminate(rank)
-            elif isinstance(action, lifecycle.TerminateLauncher):
-                self._workers.terminate(None)
             else:
                 self._workers.kill_everything()
 

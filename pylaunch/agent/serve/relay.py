@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from pylaunch import protocol
 from pylaunch.agent.logs import log_files
@@ -24,30 +25,29 @@ from pylaunch.agent.serve import job_daemon
 from pylaunch.agent.serve.supervisor import STOPS, Supervisor, hello
 from pylaunch.agent.shared import leases, processes, rank_files, record, run_processes
 from pylaunch.agent.shared.sockets import local_socket
-from pylaunch.base.layout import SOCKETS, AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
+from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
 
 STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
 
 
 def replay(directory: RunDirectory) -> int:
     """Speak the protocol on stdin and stdout until everything is sent or the controller disconnects."""
-    _remove_sockets(directory)
     task = record.read_task(directory)
-    _send(hello("finished", [], "" if task is None else task.host))
+    send(hello("finished", [], "" if task is None else task.host))
     while True:
         line = sys.stdin.buffer.readline(protocol.MAX_LINE)
         if not line:
             return 0
         message = protocol.decode(line)
         if isinstance(message, protocol.Ping):
-            _send(protocol.Pong(message.serial, time.time()))
+            send(protocol.Pong(message.serial, time.time()))
         elif isinstance(message, protocol.Stop):
             if message.by_hand:
                 record.keep_stop_request(directory, message.reason)
         elif isinstance(message, protocol.Examine):
-            _send(protocol.Examined(message.serial, []))
+            send(protocol.Examined(message.serial, []))
         elif isinstance(message, protocol.TryPeers):
-            _send(protocol.PeersTried({}))  # As the one above: the controller does not know of the end yet.
+            send(protocol.PeersTried({}))  # As the one above: the controller does not know of the end yet.
         elif isinstance(message, protocol.Follow):
             _send_output(directory, message)
             _send_end(directory)
@@ -56,22 +56,10 @@ def replay(directory: RunDirectory) -> int:
             raise protocol.WireError(f"run {directory.run} is over: {type(message).__name__} has no effect")
 
 
-def _remove_sockets(directory: RunDirectory) -> None:
-    """Remove the sockets of a supervisor that was killed."""
-    held = run_processes.lock(directory)
-    if held is None:
-        return
-    try:
-        for name in SOCKETS:
-            rank_files.remove(directory.file(name))
-    finally:
-        os.close(held)
-
-
 def _send_output(directory: RunDirectory, follow: protocol.Follow) -> None:
     for event in record.read_events(directory):
         if not isinstance(event, protocol.Finished):
-            _send(event)
+            send(event)
     names = sorted(name for name in os.listdir(directory.logs) if STREAM.match(name))
     paths = {name: directory.stream(name) for name in names}
     follower = LogFollower(paths, follow)
@@ -80,19 +68,19 @@ def _send_output(directory: RunDirectory, follow: protocol.Follow) -> None:
         output = follower.next(ended=True)
         if output is None:
             break
-        _send(output)
-    _send(protocol.CaughtUp())
+        send(output)
+    send(protocol.CaughtUp())
 
 
 def _send_end(directory: RunDirectory) -> None:
     finished = [event for event in record.read_events(directory) if isinstance(event, protocol.Finished)]
     outcome = record.read_outcome(directory)
     if finished:
-        _send(finished[-1])
+        send(finished[-1])
     elif outcome is not None:
-        _send(protocol.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}"))
+        send(protocol.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}"))
     else:
-        _send(_without_report(directory))
+        send(_without_report(directory))
 
 
 def _without_report(directory: RunDirectory) -> protocol.Failed:
@@ -112,7 +100,8 @@ def _up_since() -> str:
     return time.strftime(": up since %Y-%m-%d %H:%M:%S %z", time.localtime(booted))
 
 
-def _send(message: object) -> None:
+def send(message: object) -> None:
+    """Write `message` to the controller."""
     sys.stdout.buffer.write(protocol.encode(message))
     sys.stdout.buffer.flush()
 
@@ -137,7 +126,8 @@ def open_run(root: NodeRoot, run: str, *, job: str | None = None) -> int:
     directory = root.run(run)
     for made in (directory.path, directory.logs):
         os.makedirs(made, mode=0o700, exist_ok=True)
-    for _ in range(int(STARTING_S / POLL_S)):
+
+    def begin() -> int | None:
         if directory.is_over:
             raise AgentError(f"run {run} is over on this host")
         held = run_processes.lock(directory)
@@ -146,11 +136,9 @@ def open_run(root: NodeRoot, run: str, *, job: str | None = None) -> int:
         elif held is not None and job is not None:
             os.close(held)
             job_daemon.request_supervisor(root, job, run)
-        relayed = _relay(directory)
-        if relayed is not None:
-            return relayed
-        time.sleep(POLL_S)
-    raise AgentError(f"the supervisor of run {run} does not answer at {directory.file('agent.sock')}")
+        return None
+
+    return _relayed(directory, begin)
 
 
 def attach(root: NodeRoot, run: str) -> int:
@@ -162,14 +150,19 @@ def attach(root: NodeRoot, run: str) -> int:
             raise RunNotOnNodeError(f"no run {run} on this host")
         processes_of_run = f"; {alive} of its processes {'is' if alive == 1 else 'are'} alive" if alive else ""
         raise AgentError(f"the files of run {run} cannot be read: {reason}{processes_of_run}")
+    return _relayed(directory, lambda: None if run_processes.is_live(directory) else replay(directory))
+
+
+def _relayed(directory: RunDirectory, before: Callable[[], int | None]) -> int:
+    """Relay to the supervisor, which may be starting, unless `before` has answered. Raises AgentError for silence."""
     for _ in range(int(STARTING_S / POLL_S)):
-        if not run_processes.is_live(directory):
-            return replay(directory)
-        relayed = _relay(directory)
-        if relayed is not None:
-            return relayed
+        status = before()
+        if status is None:
+            status = _relay(directory)
+        if status is not None:
+            return status
         time.sleep(POLL_S)
-    raise AgentError(f"the supervisor of run {run} does not answer at {directory.file('agent.sock')}")
+    raise AgentError(f"the supervisor of run {directory.run} does not answer at {directory.file('agent.sock')}")
 
 
 def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int) -> None:
@@ -279,10 +272,3 @@ def _forward_stdin(supervisor: socket.socket) -> None:
 def _write_all(chunk: bytes) -> None:
     while chunk:
         chunk = chunk[os.write(1, chunk) :]
-
-
-def fail(message: str, code: str = "") -> int:
-    """Send `Failed` to the controller; return the exit code."""
-    sys.stdout.buffer.write(protocol.encode(protocol.Failed(message, code)))
-    sys.stdout.buffer.flush()
-    return 1

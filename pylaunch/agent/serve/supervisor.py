@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import rank_report
@@ -14,42 +13,19 @@ from pylaunch.agent.logs import log_files
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.agent.peers import Peers, PeerStatus
 from pylaunch.agent.run import spawn
-from pylaunch.agent.run.prepare import RefusedError, prepare_run
+from pylaunch.agent.run.environment import RefusedError
+from pylaunch.agent.run.prepare import prepare_run
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.shared import rank_files, record
 from pylaunch.agent.shared.event_loop import EventLoop, Lines
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.shared.sockets import local_socket
+from pylaunch.base.dataclass import replace
 from pylaunch.base.layout import SOCKETS, NodeRoot, RunDirectory
 from pylaunch.protocol.heartbeats import Heartbeats
 
 HIGH_WATER = 256 * 1024
 """Bytes in the send buffer above which no more log output is read."""
-
-
-class ActivityMeter:
-    """Source of the signs of life of the ranks for one controller, every `every_s`."""
-
-    def __init__(
-        self, every_s: float, directory: RunDirectory, streams: dict[str, str], live_ranks: Callable[[], dict[int, int]]
-    ) -> None:  # fmt: skip
-        self._every_s = every_s
-        self._directory = directory
-        self._streams = streams
-        self._live_ranks = live_ranks
-        self._next = 0.0
-
-    def read(self, now: float) -> protocol.Activity | None:
-        """Return the signs of life; None before the next are due. `now` is monotonic."""
-        if now < self._next:
-            return None
-        self._next = now + self._every_s
-        return protocol.Activity([self._signs(rank) for rank in sorted(self._live_ranks())])
-
-    def _signs(self, rank: int) -> protocol.RankSigns:
-        written = sum(rank_files.size(self._streams[f"{rank}.{end}"]) for end in ("out", "err"))
-        mark = rank_report.last_mark(self._directory, rank)
-        return protocol.RankSigns(rank, written, *(() if mark is None else (mark.step, mark.time, mark.total)))
 
 
 class Controller(Lines):
@@ -67,7 +43,11 @@ class Controller(Lines):
         self.awaits_follow = False
         """The controller released the run and has not sent `Follow` yet: `Finished` is withheld until it does."""
 
-        self._activity: ActivityMeter | None = None
+        self._observed: Run | None = None
+        """Run whose signs of life this controller requested, every `_activity_s`."""
+
+        self._activity_s = 0.0
+        self._next_activity = 0.0
         self._next_event = 0
         self._is_caught_up = True
 
@@ -75,14 +55,13 @@ class Controller(Lines):
         """Queue `message` ahead of events and output that are not queued yet."""
         self.put(protocol.encode(message))
 
-    def start_following(self, directory: RunDirectory, run: Run) -> None:
+    def start_following(self, run: Run) -> None:
         """Obey a pending `Follow`."""
         follow, self.pending_follow = self.pending_follow, None
         if follow is not None:
             self.follower = LogFollower(run.streams, follow, mask=run.mask)
-            self.follower.dates = log_files.Dates(directory)
-            if follow.activity_s > 0:
-                self._activity = ActivityMeter(follow.activity_s, directory, run.streams, lambda: run.live_ranks)
+            self.follower.dates = log_files.Dates(run.directory)
+            self._activity_s, self._observed = follow.activity_s, run if follow.activity_s > 0 else None
             self._is_caught_up = False
 
     def queue_available(self, events: list[object], *, ended: bool) -> bool:
@@ -92,17 +71,29 @@ class Controller(Lines):
         """
         if not self.is_subscribed:
             return False
-        # After the output so far: a view of the run is complete with the first signs of life.
-        if self._activity is not None and self._is_caught_up and not ended and self.waiting < HIGH_WATER:
-            activity = self._activity.read(time.monotonic())
-            if activity is not None:
-                self.send(activity)
         while self.waiting < HIGH_WATER:
+            # After the output so far: a view of the run is complete with the first signs of life.
+            if self._is_caught_up and not ended and self._observed is not None:
+                self._send_activity(self._observed, time.monotonic())
             message = self._next_message(events, ended=ended)
             if message is None:
                 return False
             self.send(message)
         return True
+
+    def _send_activity(self, run: Run, now: float) -> None:
+        """Queue the signs of life of the ranks that run, if they are due."""
+        if now < self._next_activity:
+            return
+        self._next_activity = now + self._activity_s
+        signs = []
+        for rank in sorted(run.live_ranks):
+            written = sum(rank_files.size(run.streams[f"{rank}.{end}"]) for end in ("out", "err"))
+            mark = rank_report.last_mark(run.directory, rank)
+            signs.append(
+                protocol.RankSigns(rank, written, *(() if mark is None else (mark.step, mark.time, mark.total)))
+            )
+        self.send(protocol.Activity(signs))
 
     def _next_message(self, events: list[object], *, ended: bool) -> object | None:
         event = events[self._next_event] if self._next_event < len(events) else None
@@ -382,7 +373,6 @@ class Supervisor:
 
     def _prepare(self, controller: Controller, message: protocol.Prepare) -> None:
         task = message.task
-        began = time.monotonic()
         if self._phase != "new":
             reason = protocol.Reason("already-prepared", f"run {task.run} is {self._phase} on this host", "")
             controller.send(protocol.Refused([reason]))
@@ -390,26 +380,20 @@ class Supervisor:
         if task.run != self.directory.run:
             raise protocol.WireError(f"Prepare for run {task.run} sent to the agent of run {self.directory.run}")
         try:
-            prepared = prepare_run(message, self._root, self._record, self._loop)
+            self._run, ready = prepare_run(message, self._root, self._record, self._loop)
         except RefusedError as refusal:
-            controller.send(protocol.Refused(refusal.reasons))
+            controller.send(protocol.Refused([*refusal.reasons]))
             controller.is_subscribed = True
-            reasons = "; ".join(reason.message for reason in refusal.reasons)
-            self._end(NodeOutcome(task.run, "refused", reasons, time.time()))
+            self._end(NodeOutcome(task.run, "refused", str(refusal), time.time()))
             return
-        self._run = prepared.run
         self._peers = Peers(self._loop, task.host, task.peers, self._on_peer_stop)
         self._owner = controller
         controller.is_subscribed = True
-        ready = protocol.Ready(
-            time.monotonic() - began, prepared.removed, prepared.essentials, self._peers.port,
-            self._run.chosen_port, prepared.libraries,
-        )  # fmt: skip
-        controller.send(ready)
+        controller.send(replace(ready, port=self._peers.port))
 
     def _serve_controller(self, controller: Controller) -> None:
         if self._run is not None:
-            controller.start_following(self.directory, self._run)
+            controller.start_following(self._run)
         more = controller.queue_available(self._record.events, ended=self._outcome is not None)
         if controller.flush() and controller.is_subscribed:
             self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent.run import environment
-from pylaunch.agent.run.environment import NodeEnvironmentError, completed, user
+from pylaunch.agent.run.environment import RefusedError, completed, user
 from pylaunch.agent.shared.sockets import interfaces
 from tests.unit.protocol.test_messages import TASK
 
@@ -39,7 +39,7 @@ def test_the_interface_by_route_is_below_the_file_of_the_node(tmp_path: Path, mo
 def test_a_file_unlike_one_is_a_reason_to_refuse(tmp_path: Path, text: str) -> None:
     file = tmp_path / "environment.json"
     file.write_text(text)
-    with pytest.raises(NodeEnvironmentError) as refused:
+    with pytest.raises(RefusedError) as refused:
         completed(dataclasses.replace(TASK, env_file=str(file)))
-    assert refused.value.reason.code == "node-environment"
-    assert str(file) in refused.value.reason.message
+    assert refused.value.reasons[0].code == "node-environment"
+    assert str(file) in refused.value.reasons[0].message

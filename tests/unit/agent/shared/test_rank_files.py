@@ -195,5 +195,5 @@ def test_forged_events_and_tasks_of_other_runs_are_ignored(directory: RunDirecto
 @pytest.mark.parametrize("content", [DEEP, b"[]", b'{"variables": {"A": 1}}', b"x" * (2 << 20)])
 def test_an_invalid_environment_file_is_an_error_with_its_path(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "env.json").write_bytes(content)
-    with pytest.raises(environment.NodeEnvironmentError, match=r"env\.json"):
+    with pytest.raises(environment.RefusedError, match=r"env\.json"):
         environment.completed(task(Path("/"), env_file=str(tmp_path / "env.json")))
