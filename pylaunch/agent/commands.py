@@ -102,7 +102,7 @@ def _run_verb(verb: str, options: dict[str, str], root: NodeRoot) -> int:
     if verb == "keep":
         return _keep(root)
     if verb == "job":
-        daemon = job_daemon.JobDaemon(root, options["job"], relay.start_supervisor, idle_s=float(options["idle"]))
+        daemon = job_daemon.JobDaemon(root, options["job"], idle_s=float(options["idle"]))
         return daemon.serve()
     print(json.dumps(_runs(root) if verb == "runs" else _node(root, dry_run="dry-run" in options)))
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import time
 from typing import Callable, Optional, Tuple
@@ -27,6 +28,9 @@ NOTHING_SECRET = Mask(())
 NEWEST = 256 * 1024
 """Bytes at the end of a log with which a lagging reader continues."""
 
+MOST_TAIL = 4 << 20
+"""Bytes in which the lines that a follower begins with are looked for."""
+
 LAST_LINES = 20
 LONGEST_LAST_LINE = 2000
 
@@ -44,14 +48,9 @@ def cut(chunk: bytes, flush: bool) -> int:
 
 def _unfinished(chunk: bytes) -> int:
     """Return the length of an incomplete UTF-8 character at the end."""
-    for back in range(1, min(4, len(chunk)) + 1):
-        byte = chunk[-back]
-        if byte >= 0xC0:
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return back if back < length else 0
-        if byte < 0x80:
-            return 0
-    return 0
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(chunk[-4:])
+    return len(decoder.getstate()[0])
 
 
 def _undated(name: str, offset: int) -> None:
@@ -108,14 +107,11 @@ class LogFollower:
             self._streams.append(stream)
             start = stream.offset
             try:
-                reason, text = self._obstacle(stream), self._read(stream, ended)
+                text = self._read(stream, ended)
             except OSError as error:
-                reason, text = f"{stream.path}: {error.strerror}", b""
-            if reason:
+                reason = f"{stream.path}: {error.strerror}"
                 note(f"output cannot be followed any more: {reason}")
-                self._streams = [
-                    each for each in self._streams if each is not stream and self._obstacle(each) != reason
-                ]
+                self._streams.remove(stream)
                 return protocol.Skipped(stream.name, start, start, stream.path, reason)
             if not text and stream.offset > start:
                 return protocol.Skipped(stream.name, start, stream.offset, stream.path)
@@ -127,15 +123,6 @@ class LogFollower:
                 moment = self._clock() if dated is None else dated[0]
                 return protocol.Output(stream.name, stream.offset, text.decode("utf-8", "replace"), moment)
         return None
-
-    def _obstacle(self, stream: _Stream) -> str:
-        """Return why the file of a stream is not there any more, or cannot be reached; "" for one that is to be read.
-
-        A file without a byte may not be there yet.
-        """
-        if rank_files.size(stream.path):
-            return ""
-        return rank_files.obstacle(stream.path if stream.offset else f"{os.path.dirname(stream.path)}/.")
 
     def _read(self, stream: _Stream, ended: bool) -> bytes:
         """Return the next bytes, masked; b"", with a larger offset, at a hole or if the reader lags too far."""
@@ -182,24 +169,20 @@ class LogFollower:
 
 
 def first_of_last(path: str, lines: int) -> int:
-    """Return the offset of the last `lines` lines of the file, no earlier than its last hole. Raises OSError."""
-    size = at = rank_files.size(path)
+    """Return the offset of the last `lines` lines of the file, or of as many as MOST_TAIL has. Raises OSError."""
+    size = rank_files.size(path)
     if lines <= 0 or not size:
         return size
+    begin = max(0, size - MOST_TAIL)
     with open(rank_files.open_regular(path), "rb", buffering=0) as source:
-        left = lines + (os.pread(source.fileno(), 1, size - 1) == b"\n")
-        while at:
-            start = max(0, at - CHUNK)
-            data = next_data(source.fileno(), start, at)
-            block = os.pread(source.fileno(), at - data, data)
-            while left and (at := data + block.rfind(b"\n", 0, at - data)) >= data:
-                left -= 1
-            if not left:
-                return at + 1
-            if data > start:
-                return data + block.find(b"\n") + 1
-            at = start
-    return 0
+        text = os.pread(source.fileno(), size - begin, begin)
+    at = len(text) - text.endswith(b"\n")
+    while lines and at >= 0:
+        at = text.rfind(b"\n", 0, at)
+        lines -= 1
+    if at < 0 < begin:
+        at = text.find(b"\n")
+    return begin + at + 1
 
 
 def last_lines(*paths: str, count: int = LAST_LINES, mask: Mask = NOTHING_SECRET, within: int = CHUNK) -> list[str]:

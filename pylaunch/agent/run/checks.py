@@ -155,7 +155,7 @@ def problems(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.
     Programs of a container are looked for where they are (see `spawn.Exec`).
     """
     programs = of_programs(task) if task.container is None else []
-    of_node = [*_logs(directory), *_hostname(task), *_loopback(task), *_logout()]
+    of_node = [*_logs(directory), *_hostname(task), *_logout()]
     return [*programs, *of_node, *environment.interface_problems(task)]
 
 
@@ -228,14 +228,6 @@ def _hostname(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
             text = f"{error}, so that the interface of the ranks is not known; and {text}"
             hint = "an address that all nodes reach: fabric_address= or ansible_host= in an inventory (pylaunch init)"
         yield protocol.Reason("hostname-loopback", text, hint)
-
-
-def _loopback(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
-    """Refuse loopback interfaces of a node that was provisioned as the only one, until it is provisioned again."""
-    chosen = [name for name in environment.INTERFACES if task.env.get(name, "").lstrip("=") == "lo"]
-    if task.machines > 1 and chosen:
-        text = f"{', '.join(chosen)} is lo here, over which none of the other machines can be reached"
-        yield protocol.Reason("loopback-interface", text, "pylaunch provision --roles nccl_env")
 
 
 def _logout() -> Iterator[protocol.Reason]:

@@ -73,7 +73,8 @@ def by_route(task: protocol.NodeTask, env: dict[str, str]) -> dict[str, str]:
 
 
 def interface_problems(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
-    """Yield variables that name an interface this node lacks: gloo and NCCL report it late and without its name."""
+    """Yield variables that name an interface this node lacks, which gloo and NCCL report late and without its name, or
+    loopback, as on a node that was provisioned as the only one."""
     present = sorted(name for _, name in socket.if_nameindex())
     for variable in INTERFACES:
         value = task.env.get(variable, "")
@@ -83,6 +84,9 @@ def interface_problems(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
         if value and not value.startswith("^") and not found:
             text = f"{variable}={value} names no interface here: there are {', '.join(present)}"
             yield protocol.Reason("interface-missing", text, "name another with --interface, or correct the variable")
+        elif task.machines > 1 and wanted == ["lo"]:
+            text = f"{variable} is lo here, over which none of the other machines can be reached"
+            yield protocol.Reason("loopback-interface", text, "pylaunch provision --roles nccl_env")
 
 
 MAX_SIZE = 1 << 20

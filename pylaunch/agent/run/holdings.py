@@ -52,9 +52,8 @@ class Holdings(Part):
             return
 
     def _take_devices(self) -> Iterator[protocol.Reason]:
-        taken = [index for index, name in self._names.items() if not self._bind(name)]
-        for index in taken:
-            holder = self._lease(self._names[index])
+        for index, name in self._names.items():
+            holder = self._lease(name)
             if holder is not None:
                 yield protocol.Reason("device-leased", f"device {index} is leased to {holder}", _hint_for(holder))
 
@@ -67,31 +66,21 @@ class Holdings(Part):
                 yield problem
 
     def _choose_port(self) -> Iterator[protocol.Reason]:
-        candidates = ports.candidates()
-        leased, used = [], []
+        candidates, problem = ports.candidates(), None
         for port in candidates:
-            if not self._bind(leases.port_name(port)):
-                leased.append(port)
-                continue
-            try:
-                self._port, self.port = ports.hold(port), port
+            problem = self._hold(port)
+            if problem is None:
+                self.port = port
                 return
-            except OSError as error:
-                self.leases.pop().close()
-                used.append((port, error))
         opened = ports.opened()
         hint = OTHER_PORT if opened is None else OPEN_MORE
-        if not candidates:
+        if problem is None:
             reason = "all are reserved" if opened is None else f"the firewall opens {ports.spans(opened) or 'none'}"
             yield protocol.Reason("port-closed", f"no port can be chosen for the rendezvous: {reason}", hint)
             return
         where = "" if opened is None else ", of those that the firewall opens to the members,"
         text = f"none of {len(candidates)} ports for the rendezvous{where} is free ({ports.spans(candidates)})"
-        held = [
-            f"port {port} is held for {leases.holder(leases.port_name(port)) or leases.NOBODY}" for port in leased[-1:]
-        ]
-        last = [*held, *(_port_problem(*each).message for each in used[-1:])]
-        yield protocol.Reason("port-busy", "; ".join([text, *last]), hint)
+        yield protocol.Reason("port-busy", f"{text}; {problem.message}", hint)
 
     def _hold(self, port: int) -> protocol.Reason | None:
         """Lease and bind `port`, or return the reason why that failed."""
@@ -105,12 +94,6 @@ class Holdings(Part):
             self.leases.pop().close()
             return _port_problem(port, error)
         return None
-
-    def _bind(self, name: str) -> bool:
-        lease = leases.bind(name)
-        if lease is not None:
-            self.leases.append(lease)
-        return lease is not None
 
     def _lease(self, name: str) -> leases.Holder | None:
         taken = leases.take(name)

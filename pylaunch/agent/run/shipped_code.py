@@ -125,7 +125,9 @@ def _receive(root: NodeRoot, directory: RunDirectory, source: IO[bytes]) -> None
         if missing:
             _receive_content(root, manifest, dict(wanted[place] for place in missing), source)
         if is_reused and _kept_manifest(root, directory.run) != manifest:
-            _put_missing(root, directory.run, manifest, line)
+            _put_missing(root, root.tree(directory.run), manifest)
+            rank_files.replace(root.manifest(directory.run), line)
+            os.utime(root.manifest(directory.run), ns=(0, 0))  # What the run wrote is not that of the tree.
         elif not is_reused:
             _lay_out(root, directory.run, manifest, line)
     _prune_unless_used(root)
@@ -225,26 +227,21 @@ def _lay_out(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> N
     """Create the tree of `run` from stored content, verifying each hash again."""
     aside = root.tree(run) + ".new"
     rank_files.remove(aside)
-    os.makedirs(aside, mode=0o700)
-    for file in manifest.files:
-        _put(root, os.path.join(aside, file[0]), file)
-    for path, link in manifest.links:
-        _put_link(os.path.join(aside, path), link)
+    _put_missing(root, aside, manifest)
     rank_files.replace(root.manifest(run), line)
     os.rename(aside, root.tree(run))
 
 
-def _put_missing(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> None:
-    """Put back what pruning removed from the tree of `run`; what the run itself wrote stays."""
-    for file in manifest.files:
-        target = os.path.join(root.tree(run), file[0])
-        if not os.path.lexists(target):
-            _put(root, target, file)
+def _put_missing(root: NodeRoot, tree: str, manifest: TreeManifest) -> None:
+    """Put what `tree` lacks there; what is there stays, as what pruning left of a run."""
+    os.makedirs(tree, mode=0o700, exist_ok=True)
+    for path, mode, _, digest in manifest.files:
+        if not os.path.lexists(os.path.join(tree, path)):
+            _put(root, os.path.join(tree, path), mode, digest)
     for path, link in manifest.links:
-        if not os.path.lexists(os.path.join(root.tree(run), path)):
-            _put_link(os.path.join(root.tree(run), path), link)
-    rank_files.replace(root.manifest(run), line)
-    os.utime(root.manifest(run), ns=(0, 0))
+        if not os.path.lexists(os.path.join(tree, path)):
+            os.makedirs(os.path.dirname(os.path.join(tree, path)), mode=0o755, exist_ok=True)
+            os.symlink(link, os.path.join(tree, path))
 
 
 def _is_untouched(path: str, laid_out: int) -> bool:
@@ -254,8 +251,7 @@ def _is_untouched(path: str, laid_out: int) -> bool:
     return status.st_ctime_ns <= laid_out and not stat.S_ISDIR(status.st_mode) and not is_linked_away
 
 
-def _put(root: NodeRoot, target: str, file: tuple[str, int, int, str]) -> None:
-    _, mode, _, digest = file
+def _put(root: NodeRoot, target: str, mode: int, digest: str) -> None:
     os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
     aside = os.path.join(
         os.path.dirname(target), f".pylaunch.{os.getpid()}"
@@ -268,11 +264,6 @@ def _put(root: NodeRoot, target: str, file: tuple[str, int, int, str]) -> None:
         os.replace(aside, target)
     finally:
         rank_files.remove(aside)  # The disk may be full: an attempt after this one finds no half of a file.
-
-
-def _put_link(target: str, link: str) -> None:
-    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-    os.symlink(link, target)
 
 
 def with_tree(task: protocol.NodeTask, root: NodeRoot) -> protocol.NodeTask:

@@ -152,8 +152,8 @@ class WorkerGroup:
             "PYLAUNCH_HOSTFILE": directory.file("hostfile"),
             RUNTIME_PATH: os.pathsep.join(filter(None, (hook, path, archive()))),
         }
-        self._ranks: dict[int, int | None] = {}
-        """Process id → rank, or None for the launcher."""
+        self.pids: dict[int, int | None] = {}
+        """Process id → rank, or None for the launcher, of each process that runs."""
 
         self._entries: dict[int, RankConnection] = {}
         self._reports: Counter[int] = Counter()
@@ -171,11 +171,6 @@ class WorkerGroup:
         self._gate = os.pipe()
         self._port = 0
         self._short_directory: str | None = None
-
-    @property
-    def pids(self) -> dict[int, int | None]:
-        """Process id → rank, or None for the launcher, of each running process."""
-        return self._ranks
 
     def given(self, rank: int) -> dict[str, str]:
         """Return the variables with the place of `rank` in the run; the port is known from the release on."""
@@ -201,7 +196,7 @@ class WorkerGroup:
             env = composed_values({**self._layers, **layers})
             what = spawn.Exec(argv, env, self.task.workdir, join, needs)
             pid, started = spawn.spawn(what, self._outputs(rank), self._gate)
-            self._ranks[pid] = rank
+            self.pids[pid] = rank
             self.at_gate[started] = (rank, pid)
         for started, (rank, _) in self.at_gate.items():
             if not spawn.reached_gate(started):
@@ -213,18 +208,18 @@ class WorkerGroup:
     def release(self, port: int | None) -> None:
         """Release all processes at the gate; `port` is the rendezvous port if a node chose it."""
         self._port = port or 0
-        os.write(self._gate[1], spawn.tokens(len(self._ranks), self._port))
+        os.write(self._gate[1], spawn.tokens(len(self.pids), self._port))
         self._close_gate()
 
     def kill_at_gate(self) -> None:
         """Kill the processes at the gate, so that nothing is exec'd."""
         self._close_gate()
-        for pid in self._ranks:
+        for pid in self.pids:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         for started in self.at_gate:
             os.close(started)
-        self._ranks.clear()
+        self.pids.clear()
         self.at_gate.clear()
 
     def _close_gate(self) -> None:
@@ -292,14 +287,14 @@ class WorkerGroup:
             raise ValueError("more starts and ends of a rank than a launcher causes")
         if "started" in body:
             pid = _whole_number(body["started"], 2, MOST_PROCESSES)
-            self._ranks[pid] = entry.rank
+            self.pids[pid] = entry.rank
             self._entries[entry.rank] = entry
             return Started(entry.rank, pid, checked("float", body["time"], "time", {}))
         status, time = _whole_number(body["ended"], 0, 0xFFFF), checked("float", body["time"], "time", {})
         was_signalled = body["signalled"] is True
         self._entries.pop(entry.rank, None)
-        pid = next((pid for pid, rank in self._ranks.items() if rank == entry.rank), 0)
-        self._ranks.pop(pid, None)
+        pid = next((pid for pid, rank in self.pids.items() if rank == entry.rank), 0)
+        self.pids.pop(pid, None)
         return Ended(entry.rank, pid, status, time, was_signalled=was_signalled)
 
     def _answer(self, entry: RankConnection, local_rank: int, refusal: str | None) -> dict[str, object]:
@@ -320,8 +315,8 @@ class WorkerGroup:
                 return
             if pid == 0:
                 return
-            if pid in self._ranks:
-                rank = self._ranks.pop(pid)
+            if pid in self.pids:
+                rank = self.pids.pop(pid)
                 if rank is not None:
                     self._entries.pop(rank, None)
                 was_signalled = pid in self._signalled or (bool(self.ended_from_outside) and status == 0)
@@ -330,7 +325,7 @@ class WorkerGroup:
     def terminate(self, rank: int | None) -> None:
         """Send SIGTERM to the launcher (None), or to a rank, through its rank entry if a launcher started it."""
         entry = self._entries.get(rank) if rank is not None else None
-        for pid in [pid for pid, name in self._ranks.items() if name == rank]:
+        for pid in [pid for pid, name in self.pids.items() if name == rank]:
             if entry is None and rank_states.state(pid) == "Z":
                 continue  # It ended on its own, and is not reaped yet.
             self._signalled.add(pid)
@@ -345,7 +340,7 @@ class WorkerGroup:
 
     def kill_everything(self) -> None:
         """Send SIGKILL to every live process of the run, but those of the engine that holds the container."""
-        self._signalled.update(self._ranks)
+        self._signalled.update(self.pids)
         held = self.container.processes if self.container is not None else ()
         for process in self.all_processes():
             if process.pid not in held:

@@ -6,7 +6,7 @@ lasts as long as the job: what it forks survives every relay, and Slurm ends it 
 
     relay of `open`                     this process
     run id and newline           ──►    take the lock of the run, fork its supervisor
-                                 ◄──    path of the supervisor's socket and newline
+                                 ◄──    newline
     connection that stays open          keeps the daemon alive (`hold`)
 
 The daemon ends when it has had no run and no connection for a while, and when the controller requests it: a signal of
@@ -22,16 +22,13 @@ import signal
 import socket
 import time
 from functools import partial
-from typing import Callable
 
 from pylaunch.agent.run import spawn
-from pylaunch.agent.shared import processes, run_processes
+from pylaunch.agent.serve.supervisor import start_supervisor
+from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.sockets import local_socket
-from pylaunch.base.layout import BAD_END, GOOD_END, AgentError, NodeRoot, RunDirectory
-
-StartSupervisor = Callable[[NodeRoot, RunDirectory, int], None]
-"""Fork the supervisor of a run; it inherits the descriptor that locks the run."""
+from pylaunch.base.layout import BAD_END, GOOD_END, AgentError, NodeRoot
 
 _GOOD = signal.Signals[f"SIG{GOOD_END}"]
 ENDS = {signal.SIGTERM, signal.SIGINT, _GOOD, signal.Signals[f"SIG{BAD_END}"]}
@@ -46,10 +43,9 @@ LONGEST_REQUEST = 256
 class JobDaemon:
     """Forks supervisors until the job, or the need for it, ends."""
 
-    def __init__(self, root: NodeRoot, job: str, start: StartSupervisor, *, idle_s: float) -> None:
+    def __init__(self, root: NodeRoot, job: str, *, idle_s: float) -> None:
         self._root = root
         self._path = root.job_socket(job)
-        self._start = start
         self._idle_s = idle_s
         self._loop = EventLoop()
         self._connections: set[socket.socket] = set()
@@ -99,27 +95,14 @@ class JobDaemon:
         try:
             request = connected.recv(LONGEST_REQUEST)
             if request and not self._is_ending:
-                path = self._start_run(request.decode("ascii").strip())
-                connected.sendall(os.fsencode(path) + b"\n")
+                start_supervisor(self._root, self._root.run(request.decode("ascii").strip()))
+                connected.sendall(b"\n")
                 return
         except (OSError, UnicodeDecodeError, AgentError):
             pass
         self._loop.forget(connected)
         self._connections.discard(connected)
         connected.close()
-
-    def _start_run(self, run: str) -> str:
-        """Start the supervisor of `run` unless it has one, or is over; return the path of its socket.
-
-        Raises AgentError for an invalid id.
-        """
-        directory = self._root.run(run)
-        for made in (directory.path, directory.logs):
-            os.makedirs(made, mode=0o700, exist_ok=True)
-        held = None if directory.is_over else run_processes.lock(directory)
-        if held is not None:
-            self._start(self._root, directory, held)
-        return directory.file("agent.sock")
 
 
 def _remove_unused(directory: str) -> None:

@@ -8,10 +8,8 @@ its supervisor would send.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
 import socket
 import sys
 import threading
@@ -22,8 +20,8 @@ from pylaunch import protocol
 from pylaunch.agent.logs import log_files
 from pylaunch.agent.logs.tail import LogFollower, last_lines
 from pylaunch.agent.serve import job_daemon
-from pylaunch.agent.serve.supervisor import STOPS, Supervisor, hello
-from pylaunch.agent.shared import leases, processes, rank_files, record, run_processes
+from pylaunch.agent.serve.supervisor import hello, start_supervisor
+from pylaunch.agent.shared import processes, rank_files, record, run_processes
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
 
@@ -124,17 +122,13 @@ def open_run(root: NodeRoot, run: str, *, job: str | None = None) -> int:
     Raises AgentError for a run that is over.
     """
     directory = root.run(run)
-    for made in (directory.path, directory.logs):
-        os.makedirs(made, mode=0o700, exist_ok=True)
 
     def begin() -> int | None:
         if directory.is_over:
             raise AgentError(f"run {run} is over on this host")
-        held = run_processes.lock(directory)
-        if held is not None and job is None:
-            start_supervisor(root, directory, held)
-        elif held is not None and job is not None:
-            os.close(held)
+        if job is None:
+            start_supervisor(root, directory)
+        elif not run_processes.is_live(directory):
             job_daemon.request_supervisor(root, job, run)
         return None
 
@@ -163,53 +157,6 @@ def _relayed(directory: RunDirectory, before: Callable[[], int | None]) -> int:
             return status
         time.sleep(POLL_S)
     raise AgentError(f"the supervisor of run {directory.run} does not answer at {directory.file('agent.sock')}")
-
-
-def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int) -> None:
-    """Fork the supervisor of a run; `held` is the descriptor of the run's lock, which this closes here."""
-    listener = local_socket.listen(directory.file("agent.sock"))
-    # The daemon of a job may pass a signal on before the supervisor watches for signals: it waits until then.
-    before, child = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), -1
-    try:
-        child = os.fork()
-    finally:
-        if child:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    if child == 0:
-        os.setsid()
-        if os.fork() == 0:
-            _become_daemon(directory, keep=(held, listener.fileno()))
-            leases.show_run(directory.run)
-            _supervise(Supervisor(root, directory, listener))
-        os._exit(0)
-    os.waitpid(child, 0)
-    listener.close()
-    os.close(held)
-
-
-def _supervise(supervisor: Supervisor) -> None:
-    """Run `supervisor` and end this process with it. A bug leaves its traceback in agent.log."""
-    try:
-        supervisor.serve()
-    except Exception:  # noqa: BLE001 -- the boundary of this process
-        import traceback  # noqa: PLC0415 -- milliseconds that only a bug costs
-
-        traceback.print_exc()
-        os._exit(1)
-    os._exit(0)
-
-
-def _become_daemon(directory: RunDirectory, keep: tuple[int, ...]) -> None:
-    os.chdir("/")
-    os.umask(0o077)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    log = rank_files.open_regular(directory.file("agent.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) not in keep:
-            with contextlib.suppress(OSError):  # The directory listing had a descriptor of its own.
-                os.close(int(name))
 
 
 def _relay(directory: RunDirectory) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from pylaunch.agent.run import spawn
 from pylaunch.agent.run.environment import RefusedError
 from pylaunch.agent.run.prepare import prepare_run
 from pylaunch.agent.run.run import Run
-from pylaunch.agent.shared import rank_files, record
+from pylaunch.agent.shared import leases, rank_files, record, run_processes
 from pylaunch.agent.shared.event_loop import EventLoop, Lines
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.shared.sockets import local_socket
@@ -410,3 +411,55 @@ class Supervisor:
             self._stop("the controller disconnected before the start", 0.0)
         elif self._phase == "new" and not self._controllers:
             self._stop("the controller disconnected before Prepare", 0.0)
+
+
+def start_supervisor(root: NodeRoot, directory: RunDirectory) -> None:
+    """Fork the supervisor of a run, unless it has one or is over."""
+    for made in (directory.path, directory.logs):
+        os.makedirs(made, mode=0o700, exist_ok=True)
+    held = None if directory.is_over else run_processes.lock(directory)
+    if held is None:
+        return
+    listener = local_socket.listen(directory.file("agent.sock"))
+    # The daemon of a job may pass a signal on before the supervisor watches for signals: it waits until then.
+    before, child = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), -1
+    try:
+        child = os.fork()
+    finally:
+        if child:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if child == 0:
+        os.setsid()
+        if os.fork() == 0:
+            _become_daemon(directory, keep=(held, listener.fileno()))
+            leases.show_run(directory.run)
+            _supervise(Supervisor(root, directory, listener))
+        os._exit(0)
+    os.waitpid(child, 0)
+    listener.close()
+    os.close(held)
+
+
+def _supervise(supervisor: Supervisor) -> None:
+    """Run `supervisor` and end this process with it. A bug leaves its traceback in agent.log."""
+    try:
+        supervisor.serve()
+    except Exception:  # noqa: BLE001 -- the boundary of this process
+        import traceback  # noqa: PLC0415 -- milliseconds that only a bug costs
+
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def _become_daemon(directory: RunDirectory, keep: tuple[int, ...]) -> None:
+    os.chdir("/")
+    os.umask(0o077)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    log = rank_files.open_regular(directory.file("agent.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in keep:
+            with contextlib.suppress(OSError):  # The directory listing had a descriptor of its own.
+                os.close(int(name))

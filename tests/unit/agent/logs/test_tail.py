@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
+from pylaunch.agent.logs import tail
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import CHUNK, LONGEST_LAST_LINE, PATIENCE_S, LogFollower, cut, last_lines
 
@@ -43,22 +44,6 @@ def test_an_unfinished_line_is_sent_after_a_delay(tmp_path: Path) -> None:
     assert isinstance(second, protocol.Output)
     assert (second.text, second.offset) == ("part", 10)
     assert follower.has_caught_up
-
-
-def test_logs_whose_directory_is_taken_away_are_reported_once_with_the_part_of_the_path(tmp_path: Path) -> None:
-    logs = tmp_path / "run" / "logs"
-    logs.mkdir(parents=True)
-    names = ("0.out", "0.err", "1.out")
-    paths = {name: str(logs / name) for name in names}
-    (logs / "0.out").write_text("one\n")
-    follower = LogFollower(paths, protocol.Follow({}, None))
-    assert isinstance(follower.next(ended=False), protocol.Output)
-    (tmp_path / "run").rename(tmp_path / "gone")
-    (tmp_path / "run").touch()
-    lost = follower.next(ended=False)
-    assert isinstance(lost, protocol.Skipped)
-    assert (lost.start, lost.offset, lost.reason) == (lost.start, lost.start, f"{tmp_path}/run: Not a directory")
-    assert follower.next(ended=True) is None
 
 
 SECRET = "hunter2-hunter2-"
@@ -135,3 +120,13 @@ def test_last_lines_are_masked_before_they_are_cut(tmp_path: Path) -> None:
     assert last_lines(str(log), mask=mask) == ["x" * (LONGEST_LAST_LINE - 5) + "*****"]
     log.write_text(f"{SECRET}{'x' * (CHUNK - 8)}\ny\n")
     assert last_lines(str(log), mask=mask)[0][:8] == "*****xxx"
+
+
+@pytest.mark.parametrize(("lines", "most", "first"), [(0, 9, 9), (1, 9, 8), (2, 9, 6), (9, 9, 0), (9, 6, 4), (9, 1, 9)])
+def test_a_reader_of_the_last_lines_begins_with_a_whole_line_of_a_part_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int, most: int, first: int
+) -> None:
+    log = tmp_path / "0.out"
+    log.write_text("one\n2\n3\n\n")
+    monkeypatch.setattr(tail, "MOST_TAIL", most)
+    assert tail.first_of_last(str(log), lines) == first
