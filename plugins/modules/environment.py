@@ -95,14 +95,17 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import ConnectionError, open_url
-from ansible_collections.pylaunch.cluster.plugins.module_utils.altered import altered_files
 from ansible_collections.pylaunch.cluster.plugins.module_utils.environment_store import (
     RefusedError,
     link_of,
     prune,
     remove,
 )
-from ansible_collections.pylaunch.cluster.plugins.module_utils.installed import MARKER, installed_digest
+from ansible_collections.pylaunch.cluster.plugins.module_utils.installed import (
+    MARKER,
+    altered_files,
+    installed_digest,
+)
 
 LOCKED = re.compile(r"^(\S+)==\S+ --hash=sha256:([0-9a-f]{64})$", re.MULTILINE)
 """Package and hash in a line of the lock."""

@@ -21,7 +21,6 @@ FILES = {
 """Name in the collection → file; an installed package has no CHANGELOG.md."""
 
 SHARED = (
-    "agent/probe/altered.py",
     "agent/probe/managed.py",
     "agent/shared/installed.py",
     "agent/shared/sockets/interfaces.py",

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.probe.altered import altered_files
-from pylaunch.agent.shared.installed import MARKER
+from pylaunch.agent.shared.installed import MARKER, altered_files
 
 
 @pytest.fixture

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
-from pylaunch.agent.probe import altered
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import container_engines, essentials, programs
-from pylaunch.agent.shared.installed import MARKER, installed_digest
+from pylaunch.agent.shared.installed import MARKER, altered_files, installed_digest
 from pylaunch.protocol.readings.hosts import ContainerReading, LibrariesReading
 
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
@@ -41,7 +40,7 @@ def contents(path: str) -> list[list[str]] | None:
     place = essentials.environment_of(path)
     if not any(os.path.exists(os.path.join(place, name)) for name in (MARKER, "pyvenv.cfg")):
         return None
-    return altered.altered_files(place)
+    return altered_files(place)
 
 
 TRIAL_S = 40.0
