@@ -6,7 +6,6 @@ long the node holds the other ranks (`lifecycle`), and whether the node is searc
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import signal
@@ -18,9 +17,7 @@ from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.out_of_memory import Memory
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import LAST_LINES, last_lines
-from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.event_loop import Part
-from pylaunch.agent.shared.text import text_or_none
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import RunDirectory
 
@@ -140,9 +137,8 @@ class RankEnds(Part):
     def _full_disks(self, error: str) -> list[str]:
         """Return the full file systems that the run uses; a traceback may be lost there as well."""
         temporary = self._task.env.get("TMPDIR", "/tmp")
-        own = self._directory
-        used = [own.path, self._task.workdir, temporary, "/dev/shm", *existing_directory(error)]
-        return full(used) or over_quota(own.stream(".probe"))
+        used = [self._directory.path, self._task.workdir, temporary, "/dev/shm", *existing_directory(error)]
+        return full(used)
 
     def _last_lines(self, name: str) -> list[str]:
         paths = self._streams[name + ".err"], self._streams[name + ".out"]
@@ -159,10 +155,6 @@ LEAST_BYTES = 64 << 10
 LEAST_INODES = 4
 """Below these limits, writes of a rank have failed or soon will."""
 
-DISKS = frozenset(("ext2", "ext3", "ext4", "xfs", "f2fs"))
-"""Types of file systems on disks of this node. Others may be shared with other nodes, or be memory; the device of a
-file on btrfs is in no line of mountinfo."""
-
 
 def full(paths: Iterable[str]) -> list[str]:
     """Return a phrase for each full file system among `paths`, named by the first path on it."""
@@ -173,43 +165,20 @@ def full(paths: Iterable[str]) -> list[str]:
         except OSError:
             continue
         if device not in seen:
-            seen[device] = _described(path, status, device)
+            seen[device] = _described(path, status)
     return [phrase for phrase in seen.values() if phrase]
 
 
-def over_quota(probe: str) -> list[str]:
-    """Return a phrase if a quota leaves no room for `probe`, a file that is written and removed."""
-    try:
-        rank_files.replace(probe, b"0" * LEAST_BYTES)
-        os.unlink(probe)
-    except OSError as error:
-        rank_files.remove(probe + ".new")
-        if error.errno == errno.EDQUOT:
-            return [f"{os.path.dirname(probe)}: {error.strerror}"]
-    return []
-
-
-def disk_type(mountinfo: str, device: int) -> str:
-    """Return the type of a mounted file system on a disk of this node, from /proc/self/mountinfo; "" for others."""
-    number = f"{os.major(device)}:{os.minor(device)}"
-    # Names of mount points have spaces and line feeds escaped, but no other white space.
-    lines = [line.split(" ") for line in mountinfo.split("\n") if line]
-    types = [words[words.index("-") + 1] for words in lines if words[2] == number]
-    return types[0] if types and types[0] in DISKS else ""
-
-
-def _described(path: str, status: os.statvfs_result, device: int) -> str:
+def _described(path: str, status: os.statvfs_result) -> str:
     is_root = os.getuid() == 0
     free = (status.f_bfree if is_root else status.f_bavail) * status.f_frsize
     inodes = status.f_ffree if is_root else status.f_favail
     is_full = bool(status.f_blocks) and free < LEAST_BYTES
     if not is_full and not (status.f_files and inodes < LEAST_INODES):
         return ""
-    disk = disk_type(text_or_none("/proc/self/mountinfo") or "", device)
-    on = f" on {disk} of this node" if disk else ""
     if is_full:
-        return f"{path} is full ({free >> 10} KiB of {(status.f_blocks * status.f_frsize) >> 20} MiB free{on})"
-    return f"{path} has no inodes left ({inodes} of {status.f_files} free{on})"
+        return f"{path} is full ({free >> 10} KiB of {(status.f_blocks * status.f_frsize) >> 20} MiB free)"
+    return f"{path} has no inodes left ({inodes} of {status.f_files} free)"
 
 
 _PATH = re.compile(r"'(/[^'\0]{1,400})'")
