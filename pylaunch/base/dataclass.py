@@ -77,7 +77,7 @@ else:
         if eq:
             methods.update({"__eq__": _eq, "__hash__": _hash if frozen else None})
         if order:
-            methods.update({"__lt__": _lt, "__le__": _le, "__gt__": _gt, "__ge__": _ge})
+            methods["__lt__"] = _lt
         if frozen:
             methods.update({"__setattr__": _frozen, "__delattr__": _frozen})
         for name, method in methods.items():
@@ -141,15 +141,6 @@ else:
 
     def _lt(self, other):
         return _values(self) < _values(other) if type(self) is type(other) else NotImplemented
-
-    def _le(self, other):
-        return _values(self) <= _values(other) if type(self) is type(other) else NotImplemented
-
-    def _gt(self, other):
-        return _values(self) > _values(other) if type(self) is type(other) else NotImplemented
-
-    def _ge(self, other):
-        return _values(self) >= _values(other) if type(self) is type(other) else NotImplemented
 
     def _hash(self):
         return hash(_values(self))

@@ -59,12 +59,6 @@ TABLE = (
 )  # fmt: skip
 """(kind, pattern): the first pattern that matches decides. `device`, `pid`, `name` and `code` name their groups."""
 
-HINT = (
-    r"of memory|oom-kill|Xid|ink (?:is )?(?:[Dd]own|[Uu]p)|definitely (?:down|up)|I/O|nvme|error|XFS|read-only|nfs: "
-    r"|Lustre|ceph: |blocked for|lockup|stall|failure|Error|EDAC|mce: |segfault"
-)
-"""Words of which every message in the table has one: most messages are discarded by one search."""
-
 MAX_TEXT = 300
 
 
@@ -87,10 +81,7 @@ class KernelLine:
 
 def parse(text: str) -> KernelLine | None:
     """Return the kind and the subject of a kernel message; None for one that is not in the table."""
-    hint, table = _compiled()
-    if not hint.search(text):
-        return None
-    for kind, pattern in table:
+    for kind, pattern in _compiled():
         found = pattern.search(text)
         if found is not None:
             groups = found.groupdict()
@@ -100,5 +91,5 @@ def parse(text: str) -> KernelLine | None:
 
 
 @functools.lru_cache(maxsize=None)
-def _compiled() -> tuple[re.Pattern[str], tuple[tuple[str, re.Pattern[str]], ...]]:
-    return re.compile(HINT), tuple((kind, re.compile(pattern)) for kind, pattern in TABLE)
+def _compiled() -> list[tuple[str, re.Pattern[str]]]:
+    return [(kind, re.compile(pattern)) for kind, pattern in TABLE]
