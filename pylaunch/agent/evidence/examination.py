@@ -224,7 +224,7 @@ class RankQuestion:
             self.answering = self._listening()
             return
         except OSError:
-            is_python = rank_states.is_python(rank_states.view(self.pid).pid)
+            is_python = rank_states.is_python(rank_states.worker_of(self.pid))
             self.finish(f"no stacks: {run.no_helper}" if is_python else NOT_PYTHON)
             return
         self.connection = connection
@@ -296,12 +296,20 @@ class RankQuestion:
         self.answer, self.note = _NOTHING, note
 
 
-class Examination:
-    """One request for views of all ranks."""
+Deliver = Callable[[List[protocol.RankView], Optional[protocol.HostEvidence]], None]
+"""Takes the views of the ranks, and the facts of the node if the request includes them."""
 
-    def __init__(self, run: ExaminedRun, request: protocol.Examine) -> None:
+
+class Examination:
+    """One request for views of all ranks, which `deliver` gets with the `facts` of the node."""
+
+    def __init__(
+        self, run: ExaminedRun, request: protocol.Examine, facts: protocol.HostEvidence | None, deliver: Deliver
+    ) -> None:
         self._run = run
         self._request = request
+        self._facts = facts
+        self._deliver = deliver
         self._questions: list[RankQuestion] = []
         self._watched: set[RankQuestion] = set()
         self._moved: dict[int, int] = {}
@@ -331,6 +339,8 @@ class Examination:
 
     def next_deadline(self) -> float:
         """Return the time at which `advance` must be called even if nothing happens."""
+        if self.is_done:
+            return time.monotonic()
         if not self._has_signalled:
             return self._signal_at
         return min(self._ends_at, time.monotonic() + LOOK_S)
@@ -354,6 +364,11 @@ class Examination:
             question.finish(f"no stacks: no answer in {self._request.within_s:g} s")
         self._collect()
 
+    def deliver(self) -> None:
+        """Answer the request with what has arrived."""
+        self.end()
+        self._deliver(self.views, self._facts)
+
     def _receive(self, question: RankQuestion) -> None:
         question.receive()
         self._collect()
@@ -369,16 +384,13 @@ class Examination:
 
     def _view(self, question: RankQuestion) -> RankView:
         answer = question.answer or _NOTHING
-        process = rank_states.view(question.pid, question.answering)
-        now = time.time()
+        seen = rank_states.view(question.rank, question.pid, question.answering)
         is_other = is_other_rank(answer.place, self._run.given(question.rank))
         if is_other:
             answer = replace(answer, groups=[], collectives=[], note=OTHER_RANK)
-        return RankView(
-            rank=question.rank, host="", time=now, uncertainty_s=0.0, pid=process.pid, state=process.state,
-            cpu_s=process.cpu_s, main_cpu_s=process.main_cpu_s, main_switches=process.main_switches,
-            wchan=process.wchan, syscall=process.syscall, moved=self._moved.get(question.rank),
-            silent_s=rank_states.silent_s(question.rank, self._run.streams, now),
+        return replace(
+            seen, moved=self._moved.get(question.rank),
+            silent_s=rank_states.silent_s(question.rank, self._run.streams, seen.time),
             step=rank_report.last_step(self._run.directory, question.rank),
             source=question.source, note="; ".join(filter(None, (question.note, answer.note))),
             threads=tuple(answer.threads), groups=tuple(answer.groups), collectives=tuple(answer.collectives),
@@ -398,24 +410,8 @@ def fitting(view: RankView) -> RankView:
     return view
 
 
-Deliver = Callable[[List[protocol.RankView], Optional[protocol.HostEvidence]], None]
-"""Takes the views of the ranks, and the facts of the node if the request includes them."""
-
 MOST_REQUESTS = 16
 """Requests at a time: of further ones, the oldest gets what has arrived."""
-
-
-@dataclass(frozen=True)
-class PendingRequest:
-    """A request that is not answered yet."""
-
-    examination: Examination
-    facts: protocol.HostEvidence | None
-    deliver: Deliver
-
-    def next_deadline(self) -> float:
-        """Return the time at which the request must be continued even if nothing happens."""
-        return time.monotonic() if self.examination.is_done else self.examination.next_deadline()
 
 
 class Examinations(Part):
@@ -424,15 +420,15 @@ class Examinations(Part):
     def __init__(self, run: ExaminedRun, facts: NodeFacts) -> None:
         self._run = run
         self._facts = facts
-        self._under_way: list[PendingRequest] = []
+        self._under_way: list[Examination] = []
 
     def request(self, request: protocol.Examine, deliver: Deliver, now: float) -> None:
         """Examine all ranks that run; `deliver` gets their views, perhaps before this returns."""
         if len(self._under_way) >= MOST_REQUESTS:
             self._answer(self._under_way[0])
         facts = self._facts.read(self._run.pids, request.serial) if request.node else None
-        examination = Examination(self._run, request)
-        self._under_way.append(PendingRequest(examination, facts, deliver))
+        examination = Examination(self._run, request, facts, deliver)
+        self._under_way.append(examination)
         examination.begin({rank: pid for pid, rank in self._run.pids.items() if rank is not None}, now)
         self._deliver()
 
@@ -443,7 +439,7 @@ class Examinations(Part):
     def tick(self, now: float) -> None:
         """Continue, and answer the requests that are over."""
         for each in self._under_way:
-            each.examination.advance(now)
+            each.advance(now)
         self._deliver()
 
     def end(self) -> Iterable[str]:
@@ -453,11 +449,9 @@ class Examinations(Part):
         return ()
 
     def _deliver(self) -> None:
-        for over in [each for each in self._under_way if each.examination.is_done]:
+        for over in [each for each in self._under_way if each.is_done]:
             self._answer(over)
 
-    def _answer(self, request: PendingRequest) -> None:
-        """Answer `request` with what has arrived."""
-        self._under_way.remove(request)
-        request.examination.end()
-        request.deliver(request.examination.views, request.facts)
+    def _answer(self, examination: Examination) -> None:
+        self._under_way.remove(examination)
+        examination.deliver()

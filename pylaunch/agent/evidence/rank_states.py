@@ -15,7 +15,6 @@ from pylaunch.agent.in_rank.questions import THREAD
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.shared.text import link_of, names_in, stat_of, text_of, text_or_none, waits_in
-from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RunDirectory
 
 STOPPED = "Tt"
@@ -143,26 +142,8 @@ _SYSCALLS = {"x86_64": _X86, "aarch64": _ARM}.get(os.uname().machine, {})
 """Names of the system calls that ranks wait in; the table of an architecture is in its unistd.h."""
 
 
-@dataclass(frozen=True)
-class ProcessView:
-    """One process of a rank, and the processor time of all of them."""
-
-    pid: int
-    state: str
-    """State letter; "" if it is gone."""
-
-    cpu_s: float
-    wchan: str
-    syscall: str
-    main_cpu_s: float | None = None
-    """Processor time of the main thread of the process; None if the kernel does not report it."""
-
-    main_switches: int | None = None
-    """Number of times that its main thread has waited in the kernel; None if unknown."""
-
-
-def view(pid: int, answering: int | None = None) -> ProcessView:
-    """Return the state of the rank whose first process is `pid`; `answering` is the one of its processes to show.
+def view(rank: int, pid: int, answering: int | None = None) -> protocol.RankView:
+    """Return what the kernel shows of `rank`, whose first process is `pid`; `answering` is its process to show.
 
     If that process, or one that waits for it, is stopped, the stopped one is shown.
     """
@@ -178,9 +159,10 @@ def view(pid: int, answering: int | None = None) -> ProcessView:
         cpu_s += seconds(fields)
         if each == shown:
             letter = fields[0]
-    return ProcessView(
-        shown, letter, round(cpu_s, 2), waits_in(shown), syscall(shown), main_cpu_s(shown), _switches(shown)
-    )
+    return protocol.RankView(
+        rank, "", time.time(), 0.0, shown, letter, round(cpu_s, 2), "", wchan=waits_in(shown), syscall=syscall(shown),
+        main_cpu_s=main_cpu_s(shown), main_switches=_switches(shown),
+    )  # fmt: skip
 
 
 def main_cpu_s(pid: int) -> float | None:
