@@ -2,7 +2,7 @@
 
 Each rank is asked in up to three ways, until one answers: the helper thread in the rank (`in_rank/questions.py`), for
 half of the time; then a signal of faulthandler, only to the process that listens and only if it has a handler for it;
-and /proc, which always answers, also for the children of the rank. A rank that is stopped is not waited for.
+and /proc, which always answers. A rank that is stopped is not waited for.
 A rank can write anything: an answer of another shape is refused, lists and texts are cut to the bounds of
 `protocol.examination`.
 """

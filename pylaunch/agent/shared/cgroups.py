@@ -11,13 +11,11 @@ CGROUPS = "/sys/fs/cgroup"
 UNLIMITED_V1 = 1 << 60
 """Version 1 reports "no limit" as a number near 2^63."""
 
-_ENGINES = {"libpod": "podman", "cri-containerd": "containerd", "nerdctl": "containerd", "crio": "CRI-O"}
-_OF_ENGINE = re.compile(
-    r"(?:.*:)?(docker|libpod|cri-containerd|nerdctl|crio)(-conmon)?[-:]([0-9a-f]{64})(?:\.scope)?\Z"
+_CONTAINER = re.compile(
+    r"[-:/](?P<id>[0-9a-f]{64})(?:\.scope)?(?=/|\Z)|(?P<engine>apptainer|singularity)[-/](?P<pid>[0-9]{1,10})(?:\.scope)?(?=/|\Z)"
 )
-_OF_APPTAINER = re.compile(r"(apptainer|singularity)[-/]([0-9]{1,10})(?:\.scope)?\Z")
-_ID = re.compile(r"[0-9a-f]{64}\Z")
-_POD = re.compile(r"(?:.*-)?pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice.*)?\Z")
+"""A directory of a container: of an engine of OCI by its id, of apptainer by the pid of its first process."""
+
 SHOWN = 12
 """Digits of the id of a container that `docker ps` shows."""
 
@@ -55,24 +53,16 @@ def _membership(pid: int) -> str:
 def container_of(membership: str) -> str:
     """Return the innermost container that `membership`, the content of /proc/PID/cgroup, names; "" for none.
 
-    Users can give such names to cgroups below their own, so this is a text to show. conmon, which keeps a container of
-    podman or CRI-O and may hold its ports, is its monitor.
+    Users can give such names to cgroups below their own, so this is a text to show. The program that keeps a container
+    (conmon) may have a cgroup with its name.
     """
     for line in membership.splitlines():
-        engine, pod, before = "", "", ""
-        for part in line.split(":", 2)[-1].split("/"):
-            if match := _POD.match(part):
-                pod = match[1].replace("_", "-")
-            if match := _OF_ENGINE.match(part):
-                engine = f"{_ENGINES.get(match[1], match[1])} container {match[3][:SHOWN]}"
-                engine += " (its monitor)" if match[2] else ""
-            elif _ID.match(part) and (pod or before == "docker"):
-                engine = f"{'' if pod else 'docker '}container {part[:SHOWN]}"
-            elif match := _OF_APPTAINER.match(part) or _OF_APPTAINER.match(f"{before}/{part}"):
-                engine = f"{match[1]} container of pid {match[2]}"
-            before = part
-        if engine:
-            return f"{engine} of pod {pod}" if pod else engine
+        for found in reversed([*_CONTAINER.finditer(line)]):
+            return (
+                f"container {found['id'][:SHOWN]}"
+                if found["id"]
+                else f"{found['engine']} container of pid {found['pid']}"
+            )
     return ""
 
 

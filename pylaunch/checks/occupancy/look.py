@@ -50,7 +50,7 @@ class Occupant:
     """Device memory, where nvidia-smi reports it."""
 
     container: str = ""
-    """Container that it is in, by its cgroups ("docker container 3f2a9b1c0d4e") or namespaces ("a container")."""
+    """Container that it is in, by its cgroups ("container 3f2a9b1c0d4e") or namespaces ("a container")."""
 
     @property
     def uses(self) -> str:
