@@ -133,13 +133,10 @@ class KernelEvent:
 
 @dataclass(frozen=True)
 class StuckConnection:
-    """A TCP connection of a rank, or of the launcher, that does not make progress."""
+    """A TCP connection of a rank, or of the launcher, whose peer does not acknowledge."""
 
     rank: int | None
     """None for the launcher, and for a connection whose process has ended."""
-
-    state: str
-    """State of TCP: ESTABLISHED, SYN_SENT, FIN_WAIT1 …"""
 
     peer: str
     """Address of the other end without port."""
@@ -151,11 +148,8 @@ class StuckConnection:
     retransmits: int
     """Retransmissions that timed out in a row, without an answer of the peer's kernel."""
 
-    probes: int = 0
-    """Probes of a peer whose kernel answers, and whose process does not read."""
-
-    local_port: int = 0
-    """Port of this end; 0 in records of earlier versions."""
+    local_port: int
+    """Port of this end."""
 
 
 @dataclass(frozen=True)
@@ -173,9 +167,6 @@ class HostEvidence:
 
     kernel: tuple[KernelEvent, ...] = ()
     stuck: tuple[StuckConnection, ...] = ()
-    connections: int = 0
-    """TCP connections that the ranks and the launcher have."""
-
     addresses: tuple[str, ...] = ()
     """IP addresses of this node, without loopback."""
 
@@ -184,9 +175,6 @@ class HostEvidence:
 
     missing: tuple[str, ...] = ()
     """Facts that could not be read, with the reason."""
-
-    seconds: float = 0.0
-    """Duration of the collection."""
 
     serial: int = UNASKED
     """`Examine.serial`, or UNASKED when the node began to stop."""

@@ -1,7 +1,7 @@
-"""Facts of this node that explain a failure or a hang: kernel messages, connections without progress, clock steps.
+"""Facts of this node that explain a failure or a hang: kernel messages, connections without an answer, clock steps.
 
-The kernel counts, for each connection, retransmissions that timed out in a row (nobody acknowledges: the path or the
-host of the peer is at fault) and probes of a peer that acknowledges and does not read (its process is at fault).
+The kernel counts, for each connection, retransmissions that timed out in a row: nobody acknowledges, so the path or the
+host of the peer is at fault.
 """
 
 from __future__ import annotations
@@ -22,14 +22,11 @@ from pylaunch.base.dataclass import dataclass, replace
 Ends = Tuple[Tuple[str, int], Tuple[str, int]]
 """Local and remote address and port, which identify a connection while it exists."""
 
-STATES = {
-    "01": "ESTABLISHED", "02": "SYN_SENT", "03": "SYN_RECV", "04": "FIN_WAIT1", "05": "FIN_WAIT2", "06": "TIME_WAIT",
-    "07": "CLOSE", "08": "CLOSE_WAIT", "09": "LAST_ACK", "0A": "LISTEN", "0B": "CLOSING",
-}  # fmt: skip
-"""States of TCP by their number in /proc/net/tcp (include/net/tcp_states.h of Linux)."""
+RETRANSMITS = "01"
+"""Number of the timer of a connection whose packets have no answer (proc_net_tcp.txt of Linux)."""
 
-LEFT_BY_A_PROCESS = ("FIN_WAIT1", "LAST_ACK", "CLOSING")
-"""States of a connection whose process has ended while the peer has not acknowledged everything."""
+OPENED_BY_PEER = "03"
+"""State SYN_RECV: the connection has no process yet."""
 
 MOST_ROWS = 20_000
 MOST_DESCRIPTORS = 4096
@@ -42,43 +39,32 @@ KEPT = 48
 class TcpConnection:
     """A connection in /proc/net/tcp or tcp6."""
 
-    local: tuple[str, int]
-    peer: tuple[str, int]
+    ends: Ends
     state: str
     send_queue: int
     retransmits: int
-    probes: int
+    """Retransmissions that timed out in a row."""
+
     inode: str
+    """"0" without a process."""
 
     @property
-    def has_trouble(self) -> bool:
-        """True if the peer, or the path to it, holds up this connection."""
-        return self.retransmits > 0 or self.probes > 0 or self.state == "SYN_SENT" or self.send_queue > 0
-
-    @property
-    def is_remote(self) -> bool:
-        return self.local[0] != self.peer[0]
-
-    @property
-    def ends(self) -> Ends:
-        return self.local, self.peer
+    def is_unanswered(self) -> bool:
+        """True if another host does not acknowledge."""
+        (own, _), (other, _) = self.ends
+        return self.retransmits > 0 and own != other
 
 
 def parse(table: Iterable[str]) -> Iterator[TcpConnection]:
-    """Yield the connections in the lines of /proc/net/tcp or tcp6, without listening sockets and broken lines."""
+    """Yield the connections in the lines of /proc/net/tcp or tcp6, without broken lines."""
     for line in itertools.islice(table, MOST_ROWS):
         words = line.split()
         try:
-            sending = words[4].partition(":")[0]
-            timer = words[5].partition(":")[0]
-            row = TcpConnection(
-                _place(words[1]), _place(words[2]), STATES[words[3]], int(sending, 16),
-                int(words[6], 16) if timer == "01" else 0, int(words[8]) if timer == "04" else 0, words[9],
-            )  # fmt: skip
-        except (IndexError, KeyError, ValueError):
+            retransmits = int(words[6], 16) if words[5].startswith(RETRANSMITS) else 0
+            ends = _place(words[1]), _place(words[2])
+            yield TcpConnection(ends, words[3], int(words[4].partition(":")[0], 16), retransmits, words[9])
+        except (IndexError, ValueError):
             continue
-        if row.state != "LISTEN":
-            yield row
 
 
 def _place(text: str) -> tuple[str, int]:
@@ -95,37 +81,22 @@ def existing(until: float) -> frozenset[Ends]:
     return frozenset(row.ends for row in _rows({}, until)[0])
 
 
-def of_run(
+def unanswered(
     rows: Iterable[TcpConnection], owners: Mapping[str, int | None], earlier: AbstractSet[Ends]
-) -> Iterator[TcpConnection]:
-    """Yield the connections of the run that do not make progress: of its processes, and of those that have ended.
+) -> list[protocol.StuckConnection]:
+    """Return the connections of the run whose peer does not acknowledge; `owners`: inode → rank, None for a launcher.
 
-    The kernel keeps the connection of an ended process, without an owner, for minutes. One that is in `earlier` belongs
-    to another run.
+    The kernel keeps the connection of a process that has ended for minutes: it is included without a rank, unless it is
+    in `earlier`, those before the ranks.
     """
+    found = []
     for row in rows:
-        is_left = row.inode == "0" and row.state in LEFT_BY_A_PROCESS and row.retransmits > 0
-        if row.has_trouble and row.is_remote and (row.inode in owners or (is_left and row.ends not in earlier)):
-            yield row
-
-
-def troubled(
-    pids: Mapping[int, int | None], until: float, earlier: AbstractSet[Ends] = frozenset()
-) -> tuple[tuple[protocol.StuckConnection, ...], int, str]:
-    """Return the connections of the ranks in `pids` that do not make progress, the number of all of their connections,
-    and a reason why some could not be read.
-
-    `pids`: process id → rank, None for a launcher. `until` is monotonic. Connections that an ended process of the run
-    left behind are included without a rank; `earlier` are those that existed before the ranks.
-    """
-    rows, missing = _rows(pids, until)
-    owners, is_whole = _owners(pids, until)
-    if not is_whole:
-        missing = missing or "not all descriptors of the ranks could be read"
-    count = sum(row.inode in owners for row in rows)
-    found = [_socket(row, owners.get(row.inode)) for row in of_run(rows, owners, earlier)]
-    found.sort(key=lambda each: (each.retransmits, each.probes, each.send_queue), reverse=True)
-    return tuple(found[:KEPT]), count, missing
+        is_left = row.inode == "0" and row.state != OPENED_BY_PEER and row.ends not in earlier
+        if row.is_unanswered and (is_left or row.inode in owners):
+            (_, own_port), peer = row.ends
+            rank = owners.get(row.inode)
+            found.append(protocol.StuckConnection(rank, *peer, row.send_queue, row.retransmits, own_port))
+    return sorted(found, key=lambda each: each.retransmits, reverse=True)
 
 
 def _rows(pids: Mapping[int, int | None], until: float) -> tuple[list[TcpConnection], str]:
@@ -160,12 +131,6 @@ def _owners(pids: Mapping[int, int | None], until: float) -> tuple[dict[str, int
                 if link.startswith("socket:["):
                     owners[link[8:-1]] = rank
     return owners, is_whole
-
-
-def _socket(row: TcpConnection, rank: int | None) -> protocol.StuckConnection:
-    return protocol.StuckConnection(
-        rank, row.state, *row.peer, row.send_queue, row.retransmits, row.probes, row.local[1]
-    )
 
 
 SOCKETS_S = 0.15
@@ -208,14 +173,18 @@ class NodeFacts:
 
     def read(self, pids: Mapping[int, int | None], serial: int = protocol.UNASKED) -> protocol.HostEvidence:
         """Return the facts now, for the request `serial`."""
-        began, now = time.monotonic(), time.time()
-        stuck, count, missing = troubled(pids, began + SOCKETS_S, self._earlier)
+        now, until = time.time(), time.monotonic() + SOCKETS_S
+        rows, missing = _rows(pids, until)
+        owners, is_whole = _owners(pids, until)
+        if not is_whole:
+            missing = missing or "not all descriptors of the ranks could be read"
+        stuck = tuple(unanswered(rows, owners, self._earlier)[:KEPT])
         addresses = [each for each, name in _addresses().items() if name != interfaces.LOOPBACK]
         step_s = _clock() - self._clock
         found = protocol.HostEvidence(
-            "", now, 0.0, stuck=stuck, connections=count, addresses=tuple(addresses[:MOST_ADDRESSES]),
+            "", now, 0.0, stuck=stuck, addresses=tuple(addresses[:MOST_ADDRESSES]),
             clock_step_s=round(step_s, 3) if abs(step_s) >= LEAST_STEP_S else 0.0,
-            missing=(missing,) if missing else (), seconds=time.monotonic() - began, serial=serial,
+            missing=(missing,) if missing else (), serial=serial,
         )  # fmt: skip
         return self._with_kernel(found)
 

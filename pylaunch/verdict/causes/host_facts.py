@@ -69,18 +69,14 @@ class UnansweredConnection:
     @property
     def ports(self) -> str:
         """Both ends: "n1 port 41022 to n3 port 29500"."""
-        return f"{self.host}{self._port} to {self.peer} port {self.connection.peer_port}"
-
-    @property
-    def _port(self) -> str:
-        return f" port {self.connection.local_port}" if self.connection.local_port else ""
+        return f"{self.host} port {self.connection.local_port} to {self.peer} port {self.connection.peer_port}"
 
     def __str__(self) -> str:
         each = self.connection
         who = f"rank {each.rank} on {self.host}" if each.rank is not None else self.host
         return (
-            f"{who}{self._port}: {each.send_queue} bytes to {self.peer} port {each.peer_port} are not acknowledged "
-            f"after {each.retransmits} retransmissions"
+            f"{who} port {each.local_port}: {each.send_queue} bytes to {self.peer} port {each.peer_port} are not "
+            f"acknowledged after {each.retransmits} retransmissions"
         )
 
 

@@ -87,8 +87,8 @@ def says(text: str, at: float = 95.0, rank: int | None = None) -> KernelEvent:
     return KernelEvent(line.kind, at, line.text, line.device, line.code, line.pid, rank)
 
 
-def stuck(to: str, *, rank: int | None = 0, retransmits: int = 0, probes: int = 0) -> StuckConnection:
-    return StuckConnection(rank, "ESTABLISHED", ADDRESSES[to], 41000, 65536, retransmits, probes)
+def stuck(to: str, *, rank: int | None = 0, retransmits: int = 0) -> StuckConnection:
+    return StuckConnection(rank, ADDRESSES[to], 41000, 65536, retransmits, 40000)
 
 
 def facts(host: str, *kernel: KernelEvent, stuck: tuple[StuckConnection, ...] = (), **more: Any) -> HostEvidence:
@@ -219,7 +219,7 @@ SETS = (
     EvidenceSet("two stopped", (victim(0), ended(1), ended(2)), "rank-stopped", "medium", None,
                 states(waiting(1, "T"), waiting(2, "T"))),
     EvidenceSet("stopped, and its peers see it not reading", (*VICTIMS, ended(1)), "rank-stopped", "high", N2,
-                states(waiting(1, "T")), (facts("n1", stuck=(stuck("n2", probes=4),)),)),
+                states(waiting(1, "T")), (facts("n1", stuck=(stuck("n2", retransmits=1),)),)),
     EvidenceSet("exit 0 early", (left(1), victim(0, symptom=LOST), victim(2, symptom=LOST)), "exited-early",
                 "medium", N2),
     EvidenceSet("two exit 0 early", (left(0), left(1, 91.0), victim(2, symptom=LOST)), "exited-early", "low",

@@ -220,11 +220,11 @@ def test_a_rank_that_failed_before_the_hang_was_noticed_is_the_cause() -> None:
 def test_the_outcome_of_a_failure_has_its_causes_and_the_facts_of_hosts() -> None:
     waited = replace(end(0, "n1", code=1), symptom="timed out waiting for other ranks")
     state = TWO.with_end(waited, GRACE).with_states("n1", ()).with_states("n2", (RankState(1, "S", 9.0, None),))
-    cut_off = StuckConnection(0, "ESTABLISHED", "10.0.0.2", 41000, 65536, 5, 0)
+    cut_off = StuckConnection(0, "10.0.0.2", 41000, 65536, 5, 40000)
     facts = (HostEvidence("n1", 5.0, 0.0, stuck=(cut_off,)), HostEvidence("n2", 5.0, 0.0, addresses=("10.0.0.2",)))
     outcome = finished(state.with_facts(facts[0]).with_facts(facts[1])).outcome(9.0)
     assert outcome.reason.startswith(
-        "packets between n1 and n2 get no answer: a firewall or a route, n1 to n2 port 41000; "
+        "packets between n1 and n2 get no answer: a firewall or a route, n1 port 40000 to n2 port 41000; "
     )
     assert [each.kind for each in outcome.causes] == ["path-blocked", "rank-silent"]
     assert (outcome.named, outcome.hosts) == (None, facts)

@@ -1,17 +1,17 @@
 """Lines as Linux 6.1 prints them in /proc/net/tcp and tcp6."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent.evidence.node_facts import TcpConnection, of_run, parse
+from pylaunch.agent.evidence.node_facts import TcpConnection, parse, unanswered
+from pylaunch.protocol import StuckConnection
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
 WELL = "   1: 01DCD50A:961C 0BDCD50A:0016 01 00000000:00000000 02:000AAD30 00000000     0        0 7869020 3 0 21 4 30"
 BLOCKED = "   2: 0100A8C0:9C40 0200A8C0:7530 01 00010000:00000000 01:00000512 00000005  1000        0 7001 2 0 9 4 30"
-UNREAD = "   3: 0100A8C0:9C41 0200A8C0:7530 01 00010000:00000000 04:00000512 00000000  1000        3 7002 2 0 9 4 30"
 LEFT = "   4: 0100A8C0:9C42 0200A8C0:7530 04 00000401:00000000 01:00000512 00000002     0        0 0 2 0 9 4 30"
 CONNECTS = "   5: 0100A8C0:9C43 0200A8C0:7530 02 00000001:00000000 01:00000512 00000003  1000        0 7003 2 0 9 4 30"
+OPENED = "   8: 0100A8C0:9C44 0200A8C0:7530 03 00000000:00000000 01:00000512 00000002     0        0 0 2 0 9 4 30"
 MAPPED = (
     "   6: 0000000000000000FFFF00000100A8C0:9C40 0000000000000000FFFF00000200A8C0:7530 01 "
     "00000000:00000007 00:00000000 00000000  1000        0 7004 1 0 20 4 30 10 -1"
@@ -28,34 +28,25 @@ def one(line: str) -> TcpConnection:
 
 
 def test_addresses_of_all_families_are_read() -> None:
-    assert (one(WELL).local, one(WELL).peer) == (("10.213.220.1", 38428), ("10.213.220.11", 22))
-    assert one(MAPPED).peer == ("192.168.0.2", 30000)
-    assert one(SIX).peer == ("2001:db8::2", 30000)
+    assert one(WELL).ends == (("10.213.220.1", 38428), ("10.213.220.11", 22))
+    assert one(MAPPED).ends[1] == ("192.168.0.2", 30000)
+    assert one(SIX).ends[1] == ("2001:db8::2", 30000)
 
 
-@pytest.mark.parametrize(
-    ("line", "state", "queue", "retransmits", "probes"),
-    [
-        (BLOCKED, "ESTABLISHED", 65536, 5, 0),
-        (UNREAD, "ESTABLISHED", 65536, 0, 3),
-        (LEFT, "FIN_WAIT1", 1025, 2, 0),
-        (CONNECTS, "SYN_SENT", 1, 3, 0),
-    ],
-)
-def test_a_silent_path_differs_from_a_process_that_does_not_read(
-    line: str, state: str, queue: int, retransmits: int, probes: int
-) -> None:
-    row = one(line)
-    assert (row.state, row.send_queue, row.retransmits, row.probes) == (state, queue, retransmits, probes)
-    assert row.has_trouble
+def test_what_the_kernel_of_a_peer_does_not_acknowledge_is_reported_with_its_rank() -> None:
+    rows = list(parse([HEAD, WELL, BLOCKED, CONNECTS, MAPPED]))
+    assert unanswered(rows, {"7001": 3, "7003": None, "7004": 3, "7869020": 3}, frozenset()) == [
+        StuckConnection(3, "192.168.0.2", 30000, 65536, 5, 40000),
+        StuckConnection(None, "192.168.0.2", 30000, 1, 3, 40003),
+    ]
 
 
 def test_a_connection_that_an_ended_process_left_counts_unless_it_is_older_than_the_ranks() -> None:
     """The kernel keeps it for minutes, also over the next runs on this host."""
-    rows = list(parse([HEAD, WELL, BLOCKED, LEFT]))
-    assert list(of_run(rows, {"7001": 3}, frozenset())) == [one(BLOCKED), one(LEFT)]
-    assert list(of_run(rows, {"7001": 3}, {one(LEFT).ends, one(BLOCKED).ends})) == [one(BLOCKED)]
-    assert list(of_run(rows, {}, {one(LEFT).ends})) == []
+    rows = list(parse([HEAD, WELL, BLOCKED, LEFT, OPENED]))
+    left = StuckConnection(None, "192.168.0.2", 30000, 1025, 2, 40002)
+    assert unanswered(rows, {}, frozenset()) == [left]
+    assert unanswered(rows, {}, {one(LEFT).ends}) == []
 
 
 @given(st.lists(st.text()))

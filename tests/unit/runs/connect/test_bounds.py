@@ -58,7 +58,7 @@ def test_ranks_and_hosts_of_other_nodes_are_removed_from_reports() -> None:
 
 def test_evidence_about_ranks_and_hosts_of_other_nodes_is_removed() -> None:
     killed = tuple(protocol.KernelEvent("oom-kill", 1.0, "killed", rank=rank) for rank in (0, 2, None))
-    stuck = tuple(protocol.StuckConnection(rank, "ESTABLISHED", "::2", 2, 3, 4) for rank in (0, 2, None))
+    stuck = tuple(protocol.StuckConnection(rank, "::2", 2, 3, 4, 5) for rank in (0, 2, None))
     confined = FIRST.confined(protocol.HostEvidence("n1", 1.0, 0.1, killed, stuck), ALL)
     assert isinstance(confined, protocol.HostEvidence)
     assert [each.rank for each in confined.kernel] == [0, None]
@@ -145,8 +145,8 @@ def test_a_node_can_fill_neither_the_record_nor_the_terminal() -> None:
     facts = protocol.HostEvidence(
         "", 1.0, 0.1,
         (protocol.KernelEvent(long, 1.0, long, long),) * 200,
-        (protocol.StuckConnection(0, long, long, 2, 3, 4),) * 200,
-        1, (long,) * 200, 0.0, (long,) * 200,
+        (protocol.StuckConnection(0, long, 2, 3, 4, 5),) * 200,
+        (long,) * 200, 0.0, (long,) * 200,
     )  # fmt: skip
     found = bounded(facts)
     assert len(found.kernel) == len(found.stuck) == len(found.addresses) == MOST_FACTS

@@ -31,7 +31,7 @@ CLUSTER = Cluster(tuple(Host(f"n{number:02}", f"10.0.0.{number}") for number in 
 STATE = RunState({f"n{rank:02}": frozenset({rank}) for rank in range(4)})
 FACTS = (
     HostEvidence("n03", 4e9, 0.001, (KernelEvent("server-silent", 4e9, "nfs: server store not responding", "store"),)),
-    HostEvidence("n02", 4e9, 0.001, connections=3),
+    HostEvidence("n02", 4e9, 0.001, clock_step_s=0.1),
 )
 """Facts of two hosts at a later time than any test."""
 

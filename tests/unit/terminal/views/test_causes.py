@@ -30,7 +30,8 @@ def test_a_cause_in_a_host_is_the_error_with_its_evidence_and_the_next_command(
     lines = shown("one host is cut off", capsys)
     assert lines[0].endswith(": n2 is cut off from n[1,3]; rank 0 on n1 timed out waiting for other ranks")
     at = lines.index("evidence (medium confidence: path-blocked):")
-    assert lines[at + 1] == "  rank 0 on n1: 65536 bytes to n2 port 41000 are not acknowledged after 5 retransmissions"
+    text = "65536 bytes to n2 port 41000 are not acknowledged after 5 retransmissions"
+    assert lines[at + 1] == f"  rank 0 on n1 port 40000: {text}"
     assert lines[-1].strip() == "pylaunch check --only network.ports --limit 'n[1-3]'"
     assert not any(line.startswith("rejected:") for line in lines)
 

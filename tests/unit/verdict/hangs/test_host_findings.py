@@ -23,13 +23,13 @@ def address(host: str) -> str:
     return f"10.0.0.{host[1:].lstrip('0') or '0'}"
 
 
-def to(host: str, retransmits: int = 7, *, rank: int = 1, probes: int = 0) -> StuckConnection:
+def to(host: str, retransmits: int = 7, *, rank: int = 1) -> StuckConnection:
     """Return a connection to port 29500 of `host` with data that nobody acknowledges."""
-    return StuckConnection(rank, "ESTABLISHED", address(host), 29500, 65536, retransmits, probes, 41022)
+    return StuckConnection(rank, address(host), 29500, 65536, retransmits, 41022)
 
 
 def facts(host: str, *stuck: StuckConnection, kernel: tuple[KernelEvent, ...] = ()) -> HostEvidence:
-    return HostEvidence(host, 1005.0, 0.01, kernel, stuck, 8, (address(host),))
+    return HostEvidence(host, 1005.0, 0.01, kernel, stuck, (address(host),))
 
 
 def in_one_call() -> HangEvidence:
@@ -79,7 +79,6 @@ def test_the_host_that_all_paths_share_is_named() -> None:
     [
         pytest.param(to("n03", 0), id="data-in-flight"),
         pytest.param(to("n03", 2), id="two-retransmissions"),
-        pytest.param(to("n03", 0, probes=9), id="peer-that-does-not-read"),
         pytest.param(replace(to("n03"), peer="192.0.2.7"), id="host-outside-of-the-run"),
     ],
 )
