@@ -23,8 +23,6 @@ MOST_FRAMES = 4096
 LONGEST_TEXT = 300
 """Characters of a name, a path or a note."""
 
-LARGEST_COUNT = 1 << 62
-
 STOPPED_STATES = ("T", "t")
 """State letters of a process that a signal or a debugger stopped."""
 

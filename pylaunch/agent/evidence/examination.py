@@ -26,10 +26,11 @@ from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop, Part
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base import untrusted_json
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, fields, replace
 from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol import examination as bounds
-from pylaunch.protocol.examination import RankView
+from pylaunch.protocol.examination import Collective, Frame, ProcessGroup, RankView, ThreadStack
+from pylaunch.protocol.fields import read
 
 LOOK_S = 0.02
 """Between two looks at the file that faulthandler writes."""
@@ -64,9 +65,9 @@ NUMBERS = ("RANK", "WORLD_SIZE")
 class RankAnswer:
     """Stacks and collectives that a rank reports."""
 
-    threads: list[protocol.ThreadStack]
-    groups: list[protocol.ProcessGroup]
-    collectives: list[protocol.Collective]
+    threads: list[ThreadStack]
+    groups: list[ProcessGroup]
+    collectives: list[Collective]
     note: str = ""
     place: tuple[str, ...] = ()
     """Rank and world size of its default process group; () without one."""
@@ -75,74 +76,28 @@ class RankAnswer:
     """Exception that the main thread handles."""
 
 
+ROWS: Mapping[str, tuple[type[Any], int]] = {
+    "frames": (Frame, bounds.MOST_FRAMES),
+    "threads": (ThreadStack, bounds.MOST_THREADS),
+    "groups": (ProcessGroup, bounds.MOST_GROUPS),
+    "collectives": (Collective, bounds.MOST_COLLECTIVES),
+}
+"""Lists of an answer, whose rows have the fields of a type in their order, and their largest lengths."""
+
+
 def decoded_answer(line: bytes) -> RankAnswer:
     """Return the answer of a helper thread. Raises ValueError for anything else."""
     body = untrusted_json.parse_object(line, MOST_BYTES)
+    parts: dict[str, type[Any] | list[Any]] = {}
     try:
-        frames = [
-            protocol.Frame(_text(function), _text(path), count(number))
-            for function, path, number in at_most(body["frames"], bounds.MOST_FRAMES)
-        ]
-
-        def places(given: Any, most: int) -> tuple[protocol.Frame, ...]:
-            return tuple([frames[number] for number in map(count, at_most(given, most)) if number < len(frames)])
-
-        threads = [
-            protocol.ThreadStack(_text(name), is_main is True, places(stack, bounds.MOST_STACK_FRAMES))
-            for name, is_main, stack in at_most(body["threads"], bounds.MOST_THREADS)
-        ]
-        groups = [
-            protocol.ProcessGroup(_text(name), _text(words), tuple(map(count, at_most(ranks, bounds.MOST_GROUP_RANKS))))
-            for name, words, ranks in at_most(body["groups"], bounds.MOST_GROUPS)
-        ]
-        collectives = [
-            _collective(row, lambda site: places(site, bounds.MOST_SITE_FRAMES))
-            for row in at_most(body["collectives"], bounds.MOST_COLLECTIVES)
-        ]
-        place = tuple(map(_text, at_most(body["place"], len(NUMBERS))))
-        note, handles = _text(body["note"]), _text(body["handles"])
-        return RankAnswer(threads, groups, collectives, note, place, handles)
-    except (KeyError, TypeError) as error:
+        for name, (cls, most) in ROWS.items():
+            names = [each.name for each in fields(cls)]
+            body[name] = [dict(zip(names, row)) for row in body[name][:most]]
+            parts[cls.__name__] = cls
+        parts["Frame"] = [read(Frame, each, {}, bounds.LONGEST_TEXT) for each in body["frames"]]
+        return read(RankAnswer, body, parts, bounds.LONGEST_TEXT)
+    except (KeyError, TypeError, protocol.WireError) as error:
         raise ValueError(f"expected stacks and collectives: {error}") from None
-
-
-def _collective(row: Any, site: Callable[[Any], tuple[protocol.Frame, ...]]) -> protocol.Collective:
-    group, sequence, operation, inputs, outputs, dtypes, is_retired, is_p2p, age_s, call_site = row
-    return protocol.Collective(
-        _text(group), count(sequence), _text(operation), _shapes(inputs), _shapes(outputs),
-        tuple(map(_text, at_most(dtypes, bounds.MOST_TENSORS))), is_retired is True, is_p2p is True,
-        None if age_s is None else _seconds(age_s), site(call_site),
-    )  # fmt: skip
-
-
-def _shapes(given: Any) -> tuple[tuple[int, ...], ...]:
-    return tuple(
-        [tuple(map(count, at_most(shape, bounds.MOST_TENSORS))) for shape in at_most(given, bounds.MOST_TENSORS)]
-    )
-
-
-def at_most(given: Any, most: int) -> list[Any]:
-    if not isinstance(given, list):
-        raise TypeError(f"a list instead of {type(given).__name__}")
-    return given[:most]
-
-
-def _text(given: Any) -> str:
-    if not isinstance(given, str):
-        raise TypeError(f"a text instead of {type(given).__name__}")
-    return given[-bounds.LONGEST_TEXT :]
-
-
-def count(given: Any) -> int:
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(f"a number instead of {type(given).__name__}")
-    return max(0, min(given, bounds.LARGEST_COUNT))
-
-
-def _seconds(given: Any) -> float:
-    if not isinstance(given, (int, float)) or isinstance(given, bool):
-        raise TypeError(f"seconds instead of {type(given).__name__}")
-    return float(given)
 
 
 def is_other_rank(place: Sequence[str], given: Mapping[str, str]) -> bool:
@@ -152,21 +107,22 @@ def is_other_rank(place: Sequence[str], given: Mapping[str, str]) -> bool:
 
 def stacks_of_faulthandler(text: str) -> RankAnswer:
     """Return the last threads of what faulthandler wrote. It lists the main thread last and does not name threads."""
-    threads: list[tuple[str, list[protocol.Frame]]] = []
+    threads: list[tuple[str, list[Frame]]] = []
     for line in text.splitlines()[-bounds.MOST_FRAMES :]:
         header, frame = _HEADER.match(line), _FRAME.match(line)
         if header is not None:
             threads.append(((header[2] or "")[: bounds.LONGEST_TEXT], []))
         elif frame is not None and threads and len(threads[-1][1]) < bounds.MOST_STACK_FRAMES:
             number = int(frame[2][:9]) if frame[2].isdigit() else 0
-            threads[-1][1].append(protocol.Frame(_text(frame[3]), _text(frame[1]), number))
+            path, function = (each[-bounds.LONGEST_TEXT :] for each in frame.group(1, 3))
+            threads[-1][1].append(Frame(function, path, number))
     found = [
-        protocol.ThreadStack(name, is_main=False, frames=tuple(frames))
+        ThreadStack(name, is_main=False, frames=tuple(frames))
         for name, frames in threads
         if frames and not any(frame.path.endswith(MODULE) for frame in frames)
     ]
     if found:
-        found.insert(0, protocol.ThreadStack("MainThread", is_main=True, frames=found.pop().frames))
+        found.insert(0, ThreadStack("MainThread", is_main=True, frames=found.pop().frames))
     return RankAnswer(found[: bounds.MOST_THREADS], [], [])
 
 

@@ -39,14 +39,17 @@ class Places:
         self.rows: list[tuple[str, str, int]] = []
         self._numbers: dict[tuple[str, str, int], int] = {}
 
-    def number(self, function: str, path: str, line: "int | None") -> int:
-        """Return the index of a place; -1 in a full table."""
-        place = (function, path, line or 0)
-        number = self._numbers.get(place, -1)
-        if number < 0 and len(self.rows) < MOST_FRAMES:
-            number = self._numbers[place] = len(self.rows)
-            self.rows.append(place)
-        return number
+    def numbers(self, stack: "Iterable[tuple[str, str, int | None]]") -> "list[int]":
+        """Return the indices of function, path and line of each frame, without those that a full table lacks."""
+        found = []
+        for function, path, line in stack:
+            place = (function, path, line or 0)
+            if place not in self._numbers and len(self.rows) < MOST_FRAMES:
+                self._numbers[place] = len(self.rows)
+                self.rows.append(place)
+            if place in self._numbers:
+                found.append(self._numbers[place])
+        return found
 
 
 def answer(words: "list[str]", main: int) -> str:
@@ -70,7 +73,7 @@ def answer(words: "list[str]", main: int) -> str:
         (
             name,
             ident == main,
-            [places.number(code.co_name, code.co_filename, line) for code, line in ends(stacks[ident])],
+            places.numbers((code.co_name, code.co_filename, line) for code, line in ends(stacks[ident])),
         )
         for ident, name in thread_names(stacks, main)
     ]
@@ -188,10 +191,8 @@ def rows(entries: "Iterable[Any]", places: Places) -> "list[object]":
         # gloo reports no end but `retired`; with NCCL, an operation that timed out is retired, too.
         is_over = bool(entry.get("retired")) if backend == "gloo" else entry.get("state") == "completed"
         created = entry.get("time_created_ns") or 0
-        site = [
-            places.number(str(frame["name"]), str(frame["filename"]), int(frame["line"]))
-            for frame in (entry.get("frames") or ())[:MOST_SITE_FRAMES]
-        ]
+        frames = (entry.get("frames") or ())[:MOST_SITE_FRAMES]
+        site = places.numbers((str(each["name"]), str(each["filename"]), int(each["line"])) for each in frames)
         found.append((
             str(entry["process_group"][0]),
             0 if is_p2p else int(entry["collective_seq_id"]),
@@ -200,7 +201,7 @@ def rows(entries: "Iterable[Any]", places: Places) -> "list[object]":
             [str(dtype) for dtype in (entry.get("input_dtypes") or ())[:MOST_TENSORS]],
             is_over, is_p2p,
             round((now - created) / 1e9, 3) if created else None,
-            [number for number in site if number >= 0],
+            site,
         ))  # fmt: skip
     return found
 

@@ -14,7 +14,6 @@ import os
 import pwd
 import socket
 import time
-from collections.abc import Iterable
 from hashlib import sha256
 
 from pylaunch.agent.shared import processes
@@ -129,11 +128,6 @@ def holder(name: str) -> Holder | None:
             return NOBODY
         pid, uid = local_socket.peer(connection)
     return Holder(_run_of(pid), _started(pid), pid, uid)
-
-
-def holders(names: Iterable[str]) -> dict[str, Holder | None]:
-    """Return the holder of each of the leases `names`, None for a free one."""
-    return {name: holder(name) for name in names}
 
 
 def _run_of(pid: int) -> str:

@@ -47,12 +47,15 @@ def names_of(path: str, source: str) -> Names | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     found = Names(path)
-    optional = _optional(tree)
-    for node in ast.walk(tree):
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, is_optional = waiting.pop()
+        is_optional = is_optional or _is_condition(node)
+        waiting += [(child, is_optional) for child in ast.iter_child_nodes(node)]
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             dotted = set(_imported(node))
             found.attributes |= dotted
-            if id(node) not in optional:
+            if not is_optional:
                 found.imports |= dotted
         elif isinstance(node, ast.Attribute):
             found.attributes.add(_dotted(node))
@@ -65,18 +68,11 @@ def names_of(path: str, source: str) -> Names | None:
     return found
 
 
-def _optional(tree: ast.AST) -> frozenset[int]:
-    """Return the nodes of conditional imports: inside `try … except ImportError`, and inside `if`."""
-    found: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Try) and any(map(_catches_import, node.handlers)):
-            parts: list[ast.AST] = [*node.body, *node.handlers]
-        elif isinstance(node, ast.If) and not _is_main(node.test):
-            parts = [*node.body, *node.orelse]
-        else:
-            continue
-        found.update(id(each) for part in parts for each in ast.walk(part))
-    return frozenset(found)
+def _is_condition(node: ast.AST) -> bool:
+    """Return True for statements whose imports may not happen: `try … except ImportError`, and `if`."""
+    if isinstance(node, ast.Try):
+        return any(map(_catches_import, node.handlers))
+    return isinstance(node, ast.If) and not _is_main(node.test)
 
 
 def _catches_import(handler: ast.ExceptHandler) -> bool:

@@ -71,7 +71,6 @@ class LeaseHolder(TypedDict):
     run: str
     user: str
     since: float
-    pid: int
     is_ours: bool
     words: str
 

@@ -15,7 +15,7 @@ import json
 import os
 import socket
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 NCCL_CONF = "/etc/nccl.conf"
 NODE_ENVIRONMENT = "/etc/pylaunch/environment.json"
@@ -153,13 +153,12 @@ def address_owners() -> dict[str, str]:
     return owners
 
 
-class Adapter:
+class Adapter(NamedTuple):
     """Active port of an InfiniBand or RoCE adapter."""
 
-    def __init__(self, name: str, link_layer: str, rate: float) -> None:
-        self.name = name
-        self.link_layer = link_layer
-        self.rate = rate
+    name: str
+    link_layer: str
+    rate: float
 
 
 def _adapters(root: str = "/sys/class/infiniband") -> list[Adapter]:

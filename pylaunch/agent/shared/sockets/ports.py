@@ -72,7 +72,7 @@ _KERNEL = "/proc/sys/net/ipv4/"
 
 
 def candidates(firewall: str = FIREWALL, kernel: str = _KERNEL) -> list[int]:
-    """Return the ports for a rendezvous, best first: open in the firewall, neither reserved nor registered.
+    """Return the ports for a rendezvous, best first: open in the firewall, and not reserved.
 
     Ports in the node's ephemeral range are last, because any connection may use them.
     """
@@ -81,7 +81,7 @@ def candidates(firewall: str = FIREWALL, kernel: str = _KERNEL) -> list[int]:
     if opened_here is not None:
         first = [port for port in first if port in opened_here] or sorted(opened_here)
     reserved = numbers((text_or_none(kernel + "ip_local_reserved_ports") or "").split(","))
-    free = [port for port in first if port not in reserved and not _is_registered(port)]
+    free = [port for port in first if port not in reserved]
     low, high = ((text_or_none(kernel + "ip_local_port_range") or "").split() or ["32768", "60999"])[:2]
     ephemeral = range(int(low), int(high) + 1)
     return sorted(free, key=lambda port: port in ephemeral)
@@ -113,14 +113,6 @@ def opened(path: str = FIREWALL) -> set[int] | None:
             return numbers(str(each) for each in json.load(file)["member_ports"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _is_registered(port: int) -> bool:
-    try:
-        socket.getservbyport(port, "tcp")
-    except OSError:
-        return False
-    return True
 
 
 def _bind(family: int, address: tuple[str, int]) -> socket.socket:

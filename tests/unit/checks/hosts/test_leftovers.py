@@ -24,7 +24,7 @@ def test_a_host_without_leftovers_is_no_finding() -> None:
 
 
 HOLDER = {
-    "run": "7f3a", "user": "ml", "since": 1e9, "pid": 7, "is_ours": True, "words": "run 7f3a of ml since 10:00",
+    "run": "7f3a", "user": "ml", "since": 1e9, "is_ours": True, "words": "run 7f3a of ml since 10:00",
 }  # fmt: skip
 
 

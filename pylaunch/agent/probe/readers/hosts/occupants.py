@@ -141,8 +141,7 @@ def held(question: Mapping[str, Any]) -> LeasesReading:
     root = node_root(question["root"]).path
     names = {index: leases.device_name(index, root, default_root()) for index in question["devices"]}
     ports = {port: leases.port_name(port) for port in question["ports"]}
-    found = leases.holders([*names.values(), *ports.values()])
-    return {"devices": _holders(names, found), "ports": _holders(ports, found)}
+    return {"devices": _holders(names), "ports": _holders(ports)}
 
 
 def node_root(template: str) -> NodeRoot:
@@ -151,17 +150,16 @@ def node_root(template: str) -> NodeRoot:
     return NodeRoot(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
 
 
-def _holders(names: Mapping[int, str], found: Mapping[str, leases.Holder | None]) -> dict[str, LeaseHolder]:
-    holders = {index: found[name] for index, name in names.items()}
-    return {str(index): _words(holder) for index, holder in holders.items() if holder is not None}
+def _holders(names: Mapping[int, str]) -> dict[str, LeaseHolder]:
+    holders = {str(index): leases.holder(name) for index, name in names.items()}
+    return {index: _described(holder) for index, holder in holders.items() if holder is not None}
 
 
-def _words(found: leases.Holder) -> LeaseHolder:
+def _described(found: leases.Holder) -> LeaseHolder:
     return {
         "run": found.run,
         "user": found.user,
         "since": found.since,
-        "pid": found.pid,
         "is_ours": found.is_ours,
         "words": str(found),
     }
