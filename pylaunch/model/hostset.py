@@ -1,5 +1,6 @@
 """Host names as people write and read them: `gpu[01-03,07]` is gpu01, gpu02, gpu03 and gpu07."""
 
+import itertools
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -86,26 +87,24 @@ def expand(text: str) -> tuple[str, ...]:
     Names are separated by commas; `[1-3,7]` counts, keeping zero padding. `[2001:db8::1]:22` is an address with a port.
     Raises ValueError with the offending piece when a bracket or range is malformed.
     """
-    if "[" in text and (count := _count(text)) > MOST_NAMES:
-        raise ValueError(f"{text!r} stands for {count} hosts; at most {MOST_NAMES} can be named so")
     names: dict[str, None] = {}
+    count = 0
     for piece in _split_outside_brackets(text):
-        for name in _expand_one(piece):
-            names[name] = None
+        if _IPV6.fullmatch(piece):
+            names[piece] = None
+            continue
+        parts = _BRACKETS.split(piece)  # Each second one is what a pair of brackets contains.
+        if any("[" in part or "]" in part for part in parts[::2]):
+            raise ValueError(f"unbalanced bracket in {piece!r}")
+        ranges = [_ranges(inside, piece) for inside in parts[1::2]]
+        count += math.prod(sum(numbers.stop - numbers.start for numbers, _ in each) for each in ranges)
+        if count > MOST_NAMES:
+            raise ValueError(f"{text!r} stands for more than {MOST_NAMES} hosts")
+        numbers = [[f"{number:0{width}d}" for series, width in each for number in series] for each in ranges]
+        for chosen in itertools.product(*numbers):
+            words = itertools.zip_longest(parts[::2], chosen, fillvalue="")
+            names["".join(itertools.chain.from_iterable(words))] = None
     return tuple(names)
-
-
-def _count(text: str) -> int:
-    """Count the names that `text` means without expanding them. Malformed brackets count as one."""
-    return sum(math.prod(map(_length, _BRACKETS.findall(piece))) for piece in _split_outside_brackets(text))
-
-
-def _length(inside: str) -> int:
-    pairs = (item.strip().partition("-") for item in inside.split(","))
-    bounds = [(first, last or first) for first, _, last in pairs]
-    if not all(first.isdecimal() and last.isdecimal() for first, last in bounds):
-        return 1
-    return max(1, sum(int(last) - int(first) + 1 for first, last in bounds))
 
 
 def _split_outside_brackets(text: str) -> list[str]:
@@ -121,30 +120,18 @@ def _split_outside_brackets(text: str) -> list[str]:
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
-def _expand_one(piece: str) -> list[str]:
-    if _IPV6.fullmatch(piece):
-        return [piece]
-    match = _BRACKETS.search(piece)
-    if match is None:
-        if "[" in piece or "]" in piece:
-            raise ValueError(f"unbalanced bracket in {piece!r}")
-        return [piece]
-    head, tail = piece[: match.start()], piece[match.end() :]
-    return [head + number + rest for number in _numbers(match.group(1), piece) for rest in _expand_one(tail) or [""]]
-
-
-def _numbers(inside: str, piece: str) -> list[str]:
-    numbers: list[str] = []
+def _ranges(inside: str, piece: str) -> list[tuple[range, int]]:
+    """Return the numbers of a pair of brackets, each range with the width of its numbers. Raises ValueError."""
+    found = []
     for item in inside.split(","):
         first, dash, last = item.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise ValueError(f"expected numbers like [1-3,7], got [{inside}] in {piece!r}")
-        last = last or first
-        if int(last) < int(first):
+        numbers = range(int(first), int(last or first) + 1)
+        if numbers.stop <= numbers.start:
             raise ValueError(f"range {item.strip()} counts down in {piece!r}")
-        width = len(first) if first.startswith("0") else 0
-        numbers += [f"{number:0{width}d}" for number in range(int(first), int(last) + 1)]
-    return numbers
+        found.append((numbers, len(first) if first.startswith("0") else 0))
+    return found
 
 
 def is_address(text: str) -> bool:

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from pylaunch.errors import UsageError
-
 MASK = "***"
 """Replacement of a secret in output and records."""
 
@@ -87,27 +85,6 @@ def has_password(text: str) -> bool:
 def variable_of(option: str) -> str:
     """Return the variable for a secret that an option passes: API_KEY for --model.api-key."""
     return option.lstrip("-+").rpartition(".")[2].replace("-", "_").upper()
-
-
-def refuse_secrets(command: Sequence[str], env: Mapping[str, str]) -> None:
-    """Raise UsageError for an argument or a variable that is probably a secret."""
-    for option in secret_options(command):
-        if option.startswith("argument "):
-            raise UsageError(
-                f"{option} is a URL with a password, and the files would contain it",
-                hint="pass it in a variable: --secret NAME",
-            )
-        name = variable_of(option)
-        raise UsageError(
-            f"{option}: its value is probably a secret, and the files would contain it",
-            hint=f"let the script read the variable {name}, and name it: --secret {name}",
-        )
-    for name, text in env.items():
-        if has_password(text):
-            raise UsageError(
-                f"{name} is a URL with a password, and the files would contain it",
-                hint=f"--secret {name} in place of --env {name}",
-            )
 
 
 def _masked_words(command: Sequence[str]) -> Iterator[tuple[str, int, str]]:

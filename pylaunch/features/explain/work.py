@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.features.explain.excerpt import TextTail
 from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.log_files import blocks_of, files_of, stream_blocks
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, Notes, RunRecord, ignore
-from pylaunch.model.text.excerpt import TextTail
 from pylaunch.model.text.quantity import shown_size
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.events import LinesWritten, RunEvent

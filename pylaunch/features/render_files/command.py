@@ -1,7 +1,7 @@
 """`pylaunch render`: the plan of a start as a script for another launcher."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from posixpath import basename
 from typing import Any
@@ -17,7 +17,7 @@ from pylaunch.features.render_files.scripts import Script, slurm_script, torchru
 from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.secret import refuse_secrets
+from pylaunch.model.secret import has_password, secret_options, variable_of
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.render import plan_start
 from pylaunch.store import runs
@@ -91,10 +91,31 @@ def _plan(target: str, typed: StartFlags, inventory: Path | None, limit: str | N
         )
     job = flags.job(chosen.words, chosen.framework, env, None, is_unread=chosen.is_unread)
     cluster = load_cluster(inventory, limit=limit)
-    refuse_secrets(job.command, job.env)
+    _refuse_secrets(job.command, job.env)
     planned = plan_start(cluster, job, runs.new_run_id(), console.say)
     refuse_variables(planned, console.say)
     return planned.plan
+
+
+def _refuse_secrets(command: Sequence[str], env: Mapping[str, str]) -> None:
+    """Raise UsageError for an argument or a variable that is probably a secret."""
+    for option in secret_options(command):
+        if option.startswith("argument "):
+            raise UsageError(
+                f"{option} is a URL with a password, and the files would contain it",
+                hint="pass it in a variable: --secret NAME",
+            )
+        name = variable_of(option)
+        raise UsageError(
+            f"{option}: its value is probably a secret, and the files would contain it",
+            hint=f"let the script read the variable {name}, and name it: --secret {name}",
+        )
+    for name, text in env.items():
+        if has_password(text):
+            raise UsageError(
+                f"{name} is a URL with a password, and the files would contain it",
+                hint=f"--secret {name} in place of --env {name}",
+            )
 
 
 def _program(target: str, flags: StartFlags) -> tuple[Program, StartFlags]:

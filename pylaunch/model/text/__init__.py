@@ -1,1 +1,1 @@
-"""Text: foreign, secret, shortened, quoted."""
+"""Text: foreign, secret, quoted."""

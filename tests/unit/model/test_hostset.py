@@ -69,9 +69,9 @@ def test_a_text_expands_to_hosts_in_the_order_written(text: str, hosts: tuple[st
         ("n[3-1]", "range 3-1 counts down in 'n[3-1]'"),
         ("n[1-]", "in 'n[1-]'"),
         ("n[[1]]", "unbalanced bracket"),
-        ("n[1-99999999999]", "stands for 99999999999 hosts; at most 65536"),
-        ("n[1-999]m[1-999]", "stands for 998001 hosts; at most 65536"),
-        (",".join(["n[1-65536]"] * 9), "stands for 589824 hosts"),
+        ("n[1-99999999999]", "stands for more than 65536 hosts"),
+        ("n[1-999]m[1-999]", "stands for more than 65536 hosts"),
+        (",".join(["n[1-65536]"] * 9), "stands for more than 65536 hosts"),
         (f"n[1-{'9' * 5000}]", "4300 digits"),
     ],
 )

@@ -1,6 +1,6 @@
 """A text that is cut keeps its end, from the beginning of a line, and never counts as whole."""
 
-from pylaunch.model.text.excerpt import TextTail
+from pylaunch.features.explain.excerpt import TextTail
 
 LINES = "".join(f"step {number} loss={number / 7:.6f}\n" for number in range(1000))
 
