@@ -23,7 +23,7 @@ from pylaunch.model.outcome import Named, Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
 from pylaunch.render import plan_start
-from pylaunch.runs.events import LinesWritten, RunEnded, StartEvent
+from pylaunch.runs.events import AttemptEnded, LinesWritten, StartEvent
 from pylaunch.runs.start import StartOptions, start
 from pylaunch.runs.stop import stop_run
 from pylaunch.runs.sync.tree import Tree, read_tree
@@ -167,7 +167,7 @@ class _Observer:
                 self.injecting.start()
         elif isinstance(event, Event):
             self.events.append(event)
-        elif isinstance(event, RunEnded):
+        elif isinstance(event, AttemptEnded):
             self.verdict_at = time.time()
 
     def _inject(self, injector: NodeFaultInjector) -> None:

@@ -36,7 +36,7 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.runs.events import RanksReleased, RunEnded
+from pylaunch.runs.events import AttemptEnded, RanksReleased
 from pylaunch.runs.stacks import StacksReport
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
@@ -45,6 +45,7 @@ from pylaunch.runs.stop import StopReport
 from pylaunch.store.runs import UnknownRunError
 
 __all__ = [
+    "AttemptEnded",
     "Check",
     "Cluster",
     "ClusterNotReadyError",
@@ -66,7 +67,6 @@ __all__ = [
     "RankView",
     "RanksReleased",
     "Result",
-    "RunEnded",
     "RunFailedError",
     "RunHandle",
     "RunReport",

@@ -21,7 +21,7 @@ from pylaunch.render import plan_start
 from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_run
-from pylaunch.runs.events import Attached, AttemptEnded, LogsCaughtUp, RunEnded, StartEvent, notice
+from pylaunch.runs.events import StartEvent, notice
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.store import runs
@@ -104,7 +104,6 @@ def start(
             refused = runs.read(planned.plan.run).outcome
             if refused is None:
                 raise
-            emit(RunEnded(planned.plan, refused))
             return refused
 
     return RunHandle(planned.plan.run, work)
@@ -129,12 +128,6 @@ def attach(run: str, cluster: Cluster | None = None) -> RunHandle:
     record = find_run(run, None if cluster is None else discover_runs(cluster))
 
     def work(emit: Callable[[StartEvent], None], interrupter: Interrupter) -> Outcome:
-        def as_start_event(event: StartEvent) -> None:
-            if isinstance(event, AttemptEnded):
-                emit(RunEnded(event.plan, event.outcome))
-            elif not isinstance(event, Attached | LogsCaughtUp):
-                emit(event)
-
-        return attaching.attach(record, as_start_event, interrupter, attaching.AttachOptions(relays_output=False))
+        return attaching.attach(record, emit, interrupter, attaching.AttachOptions(relays_output=False))
 
     return RunHandle(record.plan.run, work)

@@ -9,7 +9,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.events import LinesWritten, RunEnded, RunEvent, StartEvent
+from pylaunch.runs.events import LinesWritten, RunEvent, StartEvent
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.runs.logs import LogQuery, read_logs
 from pylaunch.runs.stacks import StacksReport, stacks
@@ -124,7 +124,7 @@ class RunHandle:
     def events(self, since: int = 0) -> Iterator[StartEvent]:
         """Yield the events, past ones first and without the first `since`, until the run has ended.
 
-        The last one is `RunEnded`. Without it, following the run failed: the error of that is raised, as by `wait`.
+        After the last one, `wait` returns the outcome. Raises the error of following the run, as `wait` does.
         Output of ranks is no event: see `logs`.
         """
         for number in itertools.count(since):
@@ -222,7 +222,5 @@ class RunHandle:
         if isinstance(event, LinesWritten):
             return
         with self._changed:
-            if isinstance(event, RunEnded):
-                self._outcome = event.outcome
             self._events.append(event)
             self._changed.notify_all()

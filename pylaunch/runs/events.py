@@ -157,19 +157,8 @@ class LogsCaughtUp:
     """All output that was written before has been emitted."""
 
 
-@dataclass(frozen=True)
-class RunEnded:
-    """The run is over, with all of its attempts. The last event of a start that raises no error."""
-
-    plan: RunPlan
-    """The first attempt."""
-
-    outcome: Outcome
-    """The last attempt's."""
-
-
 StartEvent = (
-    RunEvent | Finding | RunBegun | AttemptStarted | RanksReleased | AttemptRefused | AttemptEnded | RunEnded | Attached
+    RunEvent | Finding | RunBegun | AttemptStarted | RanksReleased | AttemptRefused | AttemptEnded | Attached
     | LogsCaughtUp
 )  # fmt: skip
 """A `Finding` is of a check beside the start, or of the comparison of its nodes, and does not prevent it."""

@@ -33,7 +33,6 @@ from pylaunch.runs.events import (
     Emit,
     RanksReleased,
     RunBegun,
-    RunEnded,
     RunEvent,
     StartEvent,
     event,
@@ -156,9 +155,7 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
                     this.recorder.give_up_charge()
 
         is_asked_to_stop = partial(runs.is_asked_to_stop, recorded.plan.run)
-        ended = run_attempts(recorded.plan, attempt, is_asked_to_stop, emit).outcome
-        emit(RunEnded(recorded.plan, ended))
-        return ended
+        return run_attempts(recorded.plan, attempt, is_asked_to_stop, emit).outcome
     finally:
         recorded.recorder.give_up_charge()
 

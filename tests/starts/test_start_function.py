@@ -14,7 +14,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.render import plan_start
-from pylaunch.runs.events import RanksReleased, RunEnded, StartEvent
+from pylaunch.runs.events import AttemptEnded, RanksReleased, StartEvent
 from pylaunch.runs.prepare.session import NodesRefusedError
 from pylaunch.runs.start import StartOptions, start
 from pylaunch.runs.start_checks import ChecksFailedError, at_start_checks
@@ -83,7 +83,7 @@ def test_a_failed_check_is_an_error_with_its_findings_and_its_reasons_by_host(
         started(cluster, events, Interrupter(), "true")()
     assert list(refused.value.reasons) == ["n2"]
     assert [finding.hosts for finding in refused.value.findings] == [("n2",)]
-    assert RunEnded not in events.kinds()
+    assert AttemptEnded not in events.kinds()
 
 
 def test_a_node_that_is_gone_between_its_preparation_and_the_release_refuses_the_start_of_all(
