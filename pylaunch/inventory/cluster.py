@@ -234,7 +234,6 @@ class _HostReader:
             agent_python=self.take("pylaunch_agent_python", keys.path) or chosen or Host.agent_python,
             node_root=self.take("pylaunch_node_root", keys.path) or NODE_ROOT,
             env_root=self.take("pylaunch_env_root", keys.path) or ENV_ROOT,
-            attestation=self.take("pylaunch_attestation", keys.agreement) or Host.attestation,
         )
 
     def _devices(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import re
 import shlex
 
 from pylaunch.errors import UsageError
-from pylaunch.model.cluster import Agreement, Connection
+from pylaunch.model.cluster import Connection
 
 UNPRIVILEGED = "pylaunch_unprivileged"
 """Roles that need root do not apply to the host. Only provision's playbook and specifications read it."""
@@ -31,7 +31,6 @@ KEYS = (
     "pylaunch_agent_python",
     "pylaunch_node_root",
     "pylaunch_env_root",
-    "pylaunch_attestation",
     UNPRIVILEGED,
 )
 """All keys, in the order of the reference."""
@@ -169,14 +168,6 @@ def connection(value: object) -> Connection:
     if name == "local":
         return Connection.LOCAL
     raise ValueError(f"expected ssh or local, got {shown(value)}")
-
-
-def agreement(value: object) -> Agreement:
-    """Parse the policy for hosts that differ. YAML reads an unquoted off as false."""
-    text = "off" if value is False else str(value)
-    if text in {each.value for each in Agreement}:
-        return Agreement(text)
-    raise ValueError(f"expected warn, refuse or off, got {shown(value)}")
 
 
 def arguments(value: object) -> tuple[str, ...]:

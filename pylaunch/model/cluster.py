@@ -27,14 +27,6 @@ class Connection(Enum):
     """No connection: the host is known by name alone, from a run that another controller started."""
 
 
-class Agreement(Enum):
-    """Reaction of a start to a host that differs from the others in what communicating ranks must share."""
-
-    WARN = "warn"
-    REFUSE = "refuse"
-    OFF = "off"
-
-
 @dataclass(frozen=True)
 class SshOptions:
     """Options of OpenSSH beyond the user's own configuration. None leaves the choice to that configuration."""
@@ -88,8 +80,6 @@ class Host:
     env_root: str = ENV_ROOT
     env_name: str | None = None
     """Environment of this project under `env_root`; None is the one without a name."""
-
-    attestation: Agreement = Agreement.WARN
 
     @property
     def rank_address(self) -> str:

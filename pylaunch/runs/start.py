@@ -283,7 +283,7 @@ class _Attempt:
     async def _judge(self, prepared: PreparedNodes, checks: ChecksAtStart) -> None:
         """Record the facts of the nodes. Raises ClusterNotReadyError when a run on them would not work."""
         self._recorded.recorder.keep_essentials(prepared.essentials)
-        differences = compare_nodes(self.plan.cluster, prepared.essentials, judged_elsewhere=checks.judged)
+        differences = compare_nodes(prepared.essentials, judged_elsewhere=checks.judged)
         for each in differences:
             self._with_findings(each)
         self._known = (*differences, *await checks.conclude(prepared))

@@ -12,7 +12,6 @@ from pylaunch.checks.occupancy.look import look, sweep
 from pylaunch.checks.suite import Result, result, select
 from pylaunch.checks.survey import REACH, Look, Survey, wanted_by
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.model.cluster import Agreement, Cluster
 from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
 from pylaunch.model.hostset import fold
@@ -149,7 +148,7 @@ def _reported(survey: Survey, host: str, prepared: PreparedNodes) -> dict[str, A
     clock = prepared.clocks.get(host)
     if clock is not None:
         readings[mesh.OFFSET] = {"seconds": clock.seconds, "uncertainty": clock.uncertainty}
-    if host in survey.wanted.pythons and survey.cluster[host].attestation is not Agreement.OFF:
+    if host in survey.wanted.pythons:
         readings |= _environment(prepared.essentials.get(host, {}), prepared.libraries.get(host, {}))
     return readings
 
@@ -193,27 +192,22 @@ _DRIFT = "what else differs: pylaunch check"
 
 
 def compare_nodes(
-    cluster: Cluster, essentials: Mapping[str, Mapping[str, str]], *, judged_elsewhere: Collection[str] = ()
+    essentials: Mapping[str, Mapping[str, str]], *, judged_elsewhere: Collection[str] = ()
 ) -> tuple[Finding, ...]:
     """Return the differences between the `essentials` of nodes (host → name → value).
 
-    Names of `judged_elsewhere` are left out, because a check reports them. Hosts with the policy `off` are not
-    compared. Raises ClusterNotReadyError for differences when a compared host has the policy `refuse`, and for images
-    that differ under any policy: ranks in them would be different programs. Different GPUs only warn under any policy.
+    Names of `judged_elsewhere` are left out, because a check reports them. Raises ClusterNotReadyError for images that
+    differ: ranks in them would be different programs.
     """
     if images := _differences(essentials, [CONTAINER_IMAGE], Severity.FAIL):
-        raise _refused("the image of their ranks", images)
-    compared = {host: facts for host, facts in essentials.items() if cluster[host].attestation is not Agreement.OFF}
-    refuses = any(cluster[host].attestation is Agreement.REFUSE for host in compared)
-    left_out = () if refuses else judged_elsewhere
-    with_gpus = {host: facts for host, facts in compared.items() if GPU_MODELS in facts}
-    models = _differences(with_gpus, [GPU_MODELS], Severity.WARN)
-    names = dict.fromkeys(name for facts in compared.values() for name in facts if name not in (*left_out, GPU_MODELS))
-    found = _differences(compared, names, Severity.FAIL if refuses else Severity.WARN)
-    if found and refuses:
-        start_anyway = "to start all the same: pylaunch_attestation=warn in the inventory"
-        raise _refused("what their ranks must share", found, start_anyway)
-    return (*found, *models)
+        raise ClusterNotReadyError(
+            "hosts differ in the image of their ranks, so no rank was started", evidence=all_lines(images)
+        )
+    with_gpus = {host: facts for host, facts in essentials.items() if GPU_MODELS in facts}
+    left_out = {*judged_elsewhere, GPU_MODELS}
+    names = dict.fromkeys(name for facts in essentials.values() for name in facts if name not in left_out)
+    warned = _differences(essentials, names, Severity.WARN)
+    return (*warned, *_differences(with_gpus, [GPU_MODELS], Severity.WARN))
 
 
 def _differences(
@@ -228,11 +222,6 @@ def _differences(
         )
     ]
     return tuple(replace(each, fix=each.fix.replace("{hosts}", fold(each.hosts))) for each in found)
-
-
-def _refused(subject: str, found: Sequence[Finding], hint: str | None = None) -> ClusterNotReadyError:
-    message = f"hosts differ in {subject}, so no rank was started"
-    return ClusterNotReadyError(message, evidence=all_lines(found), hint=hint)
 
 
 def end_leftovers(plan: RunPlan, emit: Emit) -> None:

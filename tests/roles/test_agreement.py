@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.errors import ExitCode
 from tests.roles.conftest import Provisioned
 
 SITE_PACKAGES = "/opt/pylaunch/current/lib/python3.11/site-packages"
@@ -32,16 +31,3 @@ def test_a_start_on_nodes_that_differ_warns_and_keeps_what_they_were(
     (kept,) = Path(provisioned.lab.environment["XDG_STATE_HOME"]).glob("pylaunch/runs/*/essentials.json")
     essentials = json.loads(kept.read_text())
     assert essentials["n1"] == essentials["n3"] != essentials["n2"]
-
-
-def test_a_start_refuses_nodes_that_differ_where_the_inventory_says_so(
-    provisioned: Provisioned, another_environment: None, tmp_path: Path
-) -> None:
-    strict = tmp_path / "cluster.ini"
-    strict.write_text(provisioned.lab.inventory.read_text() + "\n[cluster:vars]\npylaunch_attestation=refuse\n")
-    (tmp_path / ".pylaunch").symlink_to(provisioned.lab.inventory.parent / ".pylaunch")
-    words = ("start", "-i", str(strict), "--workdir", "/tmp", "--framework", "command", "--", "touch", "/tmp/started")
-    refused = provisioned.lab.pylaunch(*words)
-    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "hosts differ in what their ranks must share, so no rank was started" in refused.stderr
-    assert all(node.run("test", "-e", "/tmp/started", check=False).returncode == 1 for node in provisioned.lab)

@@ -107,7 +107,6 @@ CHECKS = (
         _ask_about(python_env_readers.libraries),
         _libraries,
         at_start=AtStart.REPORTED,
-        at_start_why="not for a host with pylaunch_attestation=off",
     ),
 )
 

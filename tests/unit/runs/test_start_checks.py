@@ -2,13 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-
 from pylaunch.checks import suite
 from pylaunch.checks.survey import Survey, Wanted
-from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.clock import ClockOffset
-from pylaunch.model.cluster import Agreement, Cluster, Host
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity
 from pylaunch.runs.prepare.session import PreparedNodes
 from pylaunch.runs.start_checks import at_start_checks, compare_nodes, with_reports
@@ -37,12 +34,6 @@ def test_nodes_that_agree_and_reach_each_other_are_no_matter_for_words() -> None
     assert found(PREPARED) == []
 
 
-def test_a_host_that_the_inventory_leaves_out_of_the_comparison_is_left_out() -> None:
-    off = tuple(replace(host, attestation=Agreement.OFF) if host.name == "n2" else host for host in CLUSTER.hosts)
-    libraries = {**PREPARED.libraries, "n2": {"numpy": "1.26.4"}}
-    assert found(replace(PREPARED, libraries=libraries), Cluster(off)) == []
-
-
 def test_a_host_whose_connections_were_not_tried_is_named_and_never_passed() -> None:
     connections = {name: ends for name, ends in PREPARED.connections.items() if name != "n3"}
     (finding,) = found(replace(PREPARED, connections=connections))
@@ -55,21 +46,16 @@ def test_a_host_whose_connections_were_not_tried_is_named_and_never_passed() -> 
 SAME = {"kernel series": "6.1", "gpu driver": "", "nccl": "2.27.3"}
 
 
-def cluster(policy: Agreement, **other: Agreement) -> Cluster:
-    names = ("n1", "n2", "n3")
-    return Cluster(tuple(Host(name, name, attestation=other.get(name, policy)) for name in names))
-
-
 def nodes(**odd: dict[str, str]) -> dict[str, dict[str, str]]:
     return {name: {**SAME, **odd.get(name, {})} for name in ("n1", "n2", "n3")}
 
 
 def test_nodes_that_agree_cause_no_warning() -> None:
-    assert compare_nodes(cluster(Agreement.REFUSE), nodes()) == ()
+    assert compare_nodes(nodes()) == ()
 
 
 def test_a_node_that_differs_causes_a_warning_with_a_hint() -> None:
-    assert compare_nodes(cluster(Agreement.WARN), nodes(n2={"nccl": "2.26.2"})) == (
+    assert compare_nodes(nodes(n2={"nccl": "2.26.2"})) == (
         Finding(
             ATTESTATION, Severity.WARN, ("n2",), "nccl: 2.26.2, expected 2.27.3 as on n[1,3]",
             "pylaunch provision --roles python_env --limit n2",
@@ -77,30 +63,16 @@ def test_a_node_that_differs_causes_a_warning_with_a_hint() -> None:
     )  # fmt: skip
 
 
-def test_with_the_policy_refuse_nothing_starts_and_all_differences_are_listed() -> None:
-    with pytest.raises(ClusterNotReadyError) as caught:
-        compare_nodes(cluster(Agreement.REFUSE), nodes(n2={"nccl": ""}, n3={"gpu driver": "565.57.01"}))
-    assert [line for line in caught.value.evidence if line.startswith("FAIL")] == [
-        "FAIL  n3: gpu driver: 565.57.01, expected none as on n[1-2]  [attestation]",
-        "FAIL  n2: nccl: none, expected 2.27.3 as on n[1,3]  [attestation]",
-    ]
-    assert "      fix: pylaunch provision --roles python_env --limit n2" in caught.value.evidence
-
-
-def test_gpus_that_differ_warn_under_any_policy_and_a_host_without_one_is_not_compared() -> None:
+def test_gpus_that_differ_warn_and_a_host_without_one_is_not_compared() -> None:
     others = {"n1": {"gpu models": "NVIDIA H200, 140 GiB"}, "n2": {"gpu models": "NVIDIA H100 80GB HBM3, 80 GiB"}}
-    (first, second) = compare_nodes(cluster(Agreement.REFUSE), nodes(**others))
+    (first, second) = compare_nodes(nodes(**others))
     assert (first.severity, first.hosts) == (Severity.WARN, ("n1",))
     assert second.text == "gpu models: NVIDIA H100 80GB HBM3, 80 GiB, NVIDIA H200, 140 GiB on n1"
-    assert compare_nodes(cluster(Agreement.REFUSE), nodes(n1=others["n1"])) == ()
-
-
-def test_a_host_whose_policy_is_off_is_not_compared() -> None:
-    assert compare_nodes(cluster(Agreement.REFUSE, n2=Agreement.OFF), nodes(n2={"nccl": "2.26.2"})) == ()
+    assert compare_nodes(nodes(n1=others["n1"])) == ()
 
 
 def test_an_unreadable_value_is_a_difference() -> None:
-    (difference,) = compare_nodes(cluster(Agreement.WARN), nodes(n1={"gpu driver": "unreadable: Input/output error"}))
+    (difference,) = compare_nodes(nodes(n1={"gpu driver": "unreadable: Input/output error"}))
     assert (difference.hosts, difference.text) == (
         ("n1",),
         "gpu driver: unreadable: Input/output error, expected none as on n[2-3]",
