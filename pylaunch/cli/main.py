@@ -85,9 +85,6 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         command: click.Command = features.imported(VERBS[cmd_name].module).command
-        if isinstance(command, click.Group):
-            for each in features.subcommands(cmd_name):
-                command.add_command(each)
         return command
 
     def resolve_command(

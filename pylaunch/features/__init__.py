@@ -13,8 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from pylaunch.inventory import load_cluster
 from pylaunch.model.setting import Circumstances, machines, plan_settings, refuse_errors, without_effect
 from pylaunch.terminal.doors import ObserverOption, RunObserver, StartFile, Verb
@@ -48,7 +46,7 @@ FEATURES = (
     "variables",
     "verify",
 )
-"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, START_FILE, NODES, JOB_OPTIONS, JUDGE."""
+"""Packages of this package. Their doors: VERBS, OBSERVER, START_FILE, NODES, JOB_OPTIONS, JUDGE."""
 
 
 def imported(name: str) -> ModuleType:
@@ -73,14 +71,6 @@ def verbs() -> dict[str, Verb]:
         of_feature: Mapping[str, Verb] = getattr(package, "VERBS", {})
         found |= of_feature
     return found
-
-
-def subcommands(verb: str) -> Iterator[click.Command]:
-    """Yield the commands of features that belong to `verb`, a group."""
-    for package in _packages():
-        module: str = getattr(package, "SUBCOMMANDS", {}).get(verb, "")
-        if module:
-            yield imported(module).command
 
 
 def judge_settings(settings: Sequence[Setting], circumstances: Circumstances) -> list[LintFinding]:

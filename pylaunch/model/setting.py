@@ -1,7 +1,7 @@
 """Environment variables as they are set somewhere, and findings of their judges. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum, IntEnum
+from enum import IntEnum
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.rank_environment import AGENT_VARIABLES, Layer, compose
@@ -29,19 +29,6 @@ class LintLevel(IntEnum):
     ERROR = 2
 
 
-class VariablePlace(Enum):
-    """Place where a variable is set, as far as that makes a difference."""
-
-    NCCL_CONF = "nccl.conf"
-    """File that only NCCL reads."""
-
-    FILE = "file"
-    """Kept for every job to come."""
-
-    PROCESS = "process"
-    """The environment of one job."""
-
-
 @dataclass(frozen=True)
 class Setting:
     """A variable, set somewhere."""
@@ -50,16 +37,6 @@ class Setting:
     value: str
     where: str
     """File and line, or the option."""
-
-    place: VariablePlace = VariablePlace.PROCESS
-
-
-@dataclass(frozen=True)
-class Source:
-    """A public document."""
-
-    title: str
-    url: str
 
 
 @dataclass(frozen=True)
@@ -75,8 +52,6 @@ class LintFinding:
     instead: str | None = None
     """Text to write instead."""
 
-    source: Source | None = None
-
     @property
     def line(self) -> str:
         """The finding in one line, without its severity."""
@@ -90,8 +65,8 @@ class Circumstances:
     machines: int | None = None
     """On how many machines they run; None when that is open."""
 
-    debug: LintLevel | None = LintLevel.WARNING
-    """Level of a debugging variable that is kept; None allows it."""
+    debug: LintLevel | None = None
+    """Level of a debugging variable, in settings that are kept for every job to come; None allows it."""
 
     @property
     def are_several(self) -> bool:
@@ -103,11 +78,9 @@ Judge = Callable[[Sequence[Setting], Circumstances], Sequence[LintFinding]]
 """Return the findings about variables."""
 
 
-def settings_of(
-    variables: Mapping[str, str], where: str, place: VariablePlace = VariablePlace.PROCESS
-) -> list[Setting]:
+def settings_of(variables: Mapping[str, str], where: str) -> list[Setting]:
     """Variables that are set in one place."""
-    return [Setting(name, value, where, place) for name, value in variables.items()]
+    return [Setting(name, value, where) for name, value in variables.items()]
 
 
 def machines(addresses: Iterable[str]) -> int:
@@ -142,7 +115,6 @@ def refuse_errors(findings: Sequence[LintFinding], warn: Callable[[str], None]) 
         raise UsageError(
             f"{count} cannot be obeyed",
             evidence=[_with_instead(finding) for finding in errors],
-            hint="the same for files: pylaunch env lint FILE",
         )
 
 

@@ -42,7 +42,6 @@ from pylaunch.model.setting import (
     Judge,
     LintFinding,
     LintLevel,
-    VariablePlace,
     machines,
     refuse_errors,
     settings_of,
@@ -69,7 +68,7 @@ def lint_variables(
     for (plain, allow_debug), names in alike.items():
         where = f"nccl_env_variables of {fold(names)}"
         debug = None if allow_debug else LintLevel.ERROR
-        findings += judge(settings_of(dict(plain), where, VariablePlace.FILE), Circumstances(count, debug))
+        findings += judge(settings_of(dict(plain), where), Circumstances(count, debug))
     return tuple(findings)
 
 

@@ -13,7 +13,7 @@ from tomllib import loads
 from typing import Any
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting, Source, VariablePlace
+from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting
 
 _ONE_SLIP = 0.92
 """Likeness of two names that differ by one or two letters."""
@@ -41,8 +41,8 @@ class Catalogue:
     complete: tuple[str, ...]
     """Beginnings of names that are known completely."""
 
-    sources: Mapping[str, Source]
-    """Name that is read → its document."""
+    read: frozenset[str]
+    """Names that something reads."""
 
     unread: Mapping[str, str]
     """Name that nothing reads → what to write instead, or ""."""
@@ -74,9 +74,9 @@ def _words_of(low: int, high: int) -> str:
 def catalogue() -> Catalogue:
     """Return the catalogue of `catalogue.toml`."""
     data = loads((get_data(__name__.rpartition(".")[0], "catalogue.toml") or b"").decode())
-    sources = {name: Source(each["title"], each["url"]) for each in data["source"] for name in each["names"].split()}
+    read = frozenset(name for each in data["source"] for name in each["names"].split())
     debug_only = frozenset(data["debug_only"].split())
-    return Catalogue(tuple(data["complete"]), sources, data["unread"], debug_only, data["values"])
+    return Catalogue(tuple(data["complete"]), read, data["unread"], debug_only, data["values"])
 
 
 def judge(settings: Sequence[Setting], circumstances: Circumstances | None = None) -> tuple[LintFinding, ...]:
@@ -86,29 +86,25 @@ def judge(settings: Sequence[Setting], circumstances: Circumstances | None = Non
 
 
 def _findings(setting: Setting, known: Circumstances, names: Catalogue) -> Iterator[LintFinding]:
-    name, is_nccls = setting.name, setting.place is VariablePlace.NCCL_CONF
-    if name in names.sources:
+    name = setting.name
+    if name in names.read:
         yield from _of_known(setting, known, names)
     elif name in names.unread:
-        text = "nothing reads it" if is_nccls else "nothing reads it, unless your own program does"
-        level = LintLevel.ERROR if is_nccls else LintLevel.WARNING
-        yield LintFinding(level, setting.where, name, text, names.unread[name] or None)
+        text = "nothing reads it, unless your own program does"
+        yield LintFinding(LintLevel.WARNING, setting.where, name, text, names.unread[name] or None)
     elif name.startswith(names.complete):
         yield _unknown(setting, names)
     elif name in _OWN_ADDRESSES and known.are_several:
         text = f"the address of one machine, on all {known.machines}: each has its own"
         instead = "set it in the program, from the address of the node"
         yield LintFinding(LintLevel.WARNING, setting.where, f"{name}={setting.value}", text, instead)
-    if is_nccls and not name.startswith("NCCL_"):
-        text = "NCCL alone reads this file, too late for others"
-        yield LintFinding(LintLevel.WARNING, setting.where, name, text, "set it in the environment of the job")
 
 
 def _unknown(setting: Setting, names: Catalogue) -> LintFinding:
-    meant = get_close_matches(setting.name, names.sources, n=1, cutoff=_ONE_SLIP)
+    meant = get_close_matches(setting.name, names.read, n=1, cutoff=_ONE_SLIP)
     if meant:
         return LintFinding(LintLevel.ERROR, setting.where, setting.name, "no such variable", meant[0])
-    like = get_close_matches(setting.name, names.sources, n=1, cutoff=_ALIKE)
+    like = get_close_matches(setting.name, names.read, n=1, cutoff=_ALIKE)
     text = "not known here: a plug-in's, newer than this list, or a mistake"
     return LintFinding(
         LintLevel.WARNING, setting.where, setting.name, text, f"did you mean {like[0]}?" if like else None
@@ -119,16 +115,16 @@ def _of_known(setting: Setting, known: Circumstances, names: Catalogue) -> Itera
     name, value = setting.name, setting.value
 
     def found(level: LintLevel, message: str, instead: str | None = None) -> LintFinding:
-        return LintFinding(level, setting.where, f"{name}={value}", message, instead, names.sources[name])
+        return LintFinding(level, setting.where, f"{name}={value}", message, instead)
 
     if value and (problem := names.complaint(name, value)) is not None:
         yield found(LintLevel.ERROR, problem, _repaired(setting, names))
     elif name in _INTERFACES and value.removeprefix("=") == "lo" and known.are_several:
         text = f"no other machine can be reached over lo, and these are {known.machines}"
         yield found(LintLevel.ERROR, text, "the interface that leads to the other nodes")
-    elif setting.place is VariablePlace.PROCESS:
+    elif known.debug is None:
         return
-    elif name in names.debug_only and value.lower() not in _OFF and known.debug is not None:
+    elif name in names.debug_only and value.lower() not in _OFF:
         text = "for debugging: not to be kept, where it makes later jobs slow or makes them fail"
         yield found(known.debug, text, f"--env {name}={value} for one job")
     elif name == "NCCL_DEBUG" and value.upper() in ("INFO", "TRACE"):

@@ -1,16 +1,9 @@
 """Findings about variables, and about files as they are found in the wild."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-import yaml
 
-from pylaunch.features.variables.command import lint_text
 from pylaunch.features.variables.judgement import catalogue, judge
-from pylaunch.model.setting import PER_NODE, Circumstances, LintFinding, LintLevel, Setting, VariablePlace
-
-CASES = Path(__file__).parent / "nccl_conf"
+from pylaunch.model.setting import PER_NODE, Circumstances, LintFinding, LintLevel, Setting
 
 GOOD = """
 NCCL_SOCKET_IFNAME==eth0        NCCL_SOCKET_IFNAME=^docker,lo    NCCL_SOCKET_IFNAME=^=docker0
@@ -52,9 +45,9 @@ BAD = [
 ]
 
 
-def setting(text: str, place: VariablePlace = VariablePlace.PROCESS) -> Setting:
+def setting(text: str) -> Setting:
     name, _, value = text.partition("=")
-    return Setting(name, value, "here", place)
+    return Setting(name, value, "here")
 
 
 def only(findings: tuple[LintFinding, ...]) -> LintFinding:
@@ -64,9 +57,9 @@ def only(findings: tuple[LintFinding, ...]) -> LintFinding:
 
 def test_what_is_said_of_a_name_is_said_of_one_that_exists_and_of_no_other() -> None:
     names = catalogue()
-    assert set(names.sources) >= {*names.debug_only, *names.values}
-    assert {*names.sources, *names.unread} >= PER_NODE
-    assert not set(names.sources) & set(names.unread)
+    assert names.read >= {*names.debug_only, *names.values}
+    assert {*names.read, *names.unread} >= PER_NODE
+    assert names.read.isdisjoint(names.unread)
 
 
 @pytest.mark.parametrize("text", GOOD.split())
@@ -115,12 +108,9 @@ def test_a_finding_about_a_name_that_nothing_reads_has_the_name_that_is_read() -
     ("text", "kept"), [("NCCL_DEBUG=INFO", True), ("NCCL_P2P_DISABLE=1", True), ("NCCL_P2P_DISABLE=0", False)]
 )
 def test_a_setting_for_debugging_is_a_warning_where_it_is_kept(text: str, kept: bool) -> None:
-    assert [each.severity for each in judge([setting(text, VariablePlace.FILE)])] == [LintLevel.WARNING] * kept
+    found = judge([setting(text)], Circumstances(debug=LintLevel.WARNING))
+    assert [each.severity for each in found] == [LintLevel.WARNING] * kept
     assert judge([setting(text)]) == ()
-
-
-def test_in_nccls_own_file_what_nothing_reads_is_an_error_because_no_program_can() -> None:
-    assert only(judge([setting("NCCL_TIMEOUT=1", VariablePlace.NCCL_CONF)])).severity is LintLevel.ERROR
 
 
 def test_loopback_is_an_error_between_machines_and_right_on_one() -> None:
@@ -137,18 +127,3 @@ def test_one_address_for_all_nodes_is_reported_where_each_has_its_own() -> None:
         LintLevel.WARNING, "the address of one machine, on all 2: each has its own",
     )  # fmt: skip
     assert judge(address, Circumstances(machines=1)) == ()
-
-
-@pytest.mark.parametrize("case", [pytest.param(file, id=file.stem) for file in sorted(CASES.glob("*.yaml"))])
-def test_a_file_from_the_wild_is_judged_line_by_line(case: Path) -> None:
-    recorded: dict[str, Any] = yaml.safe_load(case.read_text())
-    findings = lint_text(recorded["text"], "nccl.conf")
-    found = [
-        [each.severity.name.lower(), int(each.where.removeprefix("nccl.conf:")), each.subject] for each in findings
-    ]
-    assert found == recorded["findings"]
-
-
-def test_an_environment_file_is_read_as_a_shell_would() -> None:
-    text = "# comment\nexport NCCL_DEBUG=WARN # quiet\nNCCL_SOCKET_IFNAME='=eth0'\nnonsense\n"
-    assert [each.where for each in lint_text(text, "job.env")] == ["job.env:4"]
