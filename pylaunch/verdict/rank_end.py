@@ -10,19 +10,7 @@ from signal import Signals
 from pylaunch.model.text.quantity import shown_size
 from pylaunch.protocol.node_evidence import OutOfMemory, RankEnd
 
-AT_EXIT = "terminate called without an active exception"
-"""Message of the C++ runtime when a thread is ended while Python exits.
-
-PyTorch issue 190489: a thread of gloo that still releases a tensor when its rank is done.
-"""
 _PREFIX = re.compile(r"^\[rank\d+\]:\s?")
-_RAISED = re.compile(r"\braise KeyboardInterrupt\b")
-_READS_TERMINAL = {
-    "bdb.BdbQuit": "a debugger (breakpoint(), pdb)",
-    "EOFError: EOF when reading a line": "input()",
-}
-AT_EXIT_CAUSE = "a thread was still at work as it ended; with gloo see pylaunch help frameworks"
-
 _STORAGE = re.compile(
     r"\[Errno (?:5|28|30|116|121|122)\]|Input/output error|No space left on device|Read-only file system"
     r"|Stale file handle|Disk quota exceeded|Remote I/O error|is full \(\d+ KiB|has no inodes left|PytorchStreamWriter"
@@ -36,8 +24,8 @@ _OF_KERNELS = re.compile(
 
 _MEMORY = re.compile(r"OutOfMemoryError|CUDA out of memory|MemoryError|Cannot allocate memory|DefaultCPUAllocator")
 _ABOUT_OTHERS = re.compile(
-    r"[Cc]onnection|[Tt]imed? ?out|[Tt]imeout|unreachable|reset by|refused|[Bb]roken pipe|\bEOF\b|rendezvous|heartbeat"
-    r"|NCCL|[Gg]loo|c10d|ProcessGroup|peer"
+    r"[Cc]onnection|[Tt]imed? ?out|[Tt]imeout|unreachable|reset by|refused|[Bb]roken pipe|rendezvous|heartbeat"
+    r"|\bEOF\b(?! when reading a line)|NCCL|[Gg]loo|c10d|ProcessGroup|peer"
 )
 
 _OF_BUILD = re.compile(r"have NCCL built in|only supported with GPUs|(?i:unknown c10d backend|unsupported .*backend)")
@@ -58,12 +46,8 @@ def described(end: RankEnd) -> str:
     if end.hides_failure:
         return f"exited with code 0 after {end.error}"
     after = "" if end.step is None or end.exit_code == 0 else f" after step {end.step}"
-    cause = end.error or (AT_EXIT_CAUSE if _aborted_at_exit(end) else "")
     memory = "" if end.out_of_memory is None else _memory(end.out_of_memory)
-    status = _status(end) if interruption(end) is None else "ended with KeyboardInterrupt"
-    cause = cause or interruption(end) or ""
-    terminal = f"{caller} found no terminal to read from" if (caller := terminal_missed(end)) else ""
-    return ": ".join(filter(None, (f"{status}{after}", "; ".join(filter(None, (cause, terminal, memory))))))
+    return ": ".join(filter(None, (f"{_status(end)}{after}", "; ".join(filter(None, (end.error, memory))))))
 
 
 def without_rank(line: str) -> str:
@@ -71,33 +55,11 @@ def without_rank(line: str) -> str:
     return _PREFIX.sub("", line)
 
 
-def interruption(end: RankEnd) -> str | None:
-    """Return how a Python rank came to its KeyboardInterrupt, as far as its last lines show; None for other ends.
-
-    Python ends itself with SIGINT after a KeyboardInterrupt that nobody catches, whoever raised it
-    (https://docs.python.org/3/library/signal.html#signal.SIGINT).
-    """
-    lines = [*map(without_rank, end.last_lines)]
-    if end.signal != Signals.SIGINT or not any(line.startswith("KeyboardInterrupt") for line in lines[-2:]):
-        return None
-    innermost = max((at for at, line in enumerate(lines) if line.startswith("  File ")), default=0)
-    if any(_RAISED.search(line) for line in lines[innermost:]):
-        return "the program raised it"
-    return "SIGINT (Ctrl-C, kill -INT), or raised by the program"
-
-
-def terminal_missed(end: RankEnd) -> str:
-    """Return the function that failed because the rank has no terminal; "" for other ends."""
-    return next((caller for text, caller in _READS_TERMINAL.items() if end.error.startswith(text)), "")
-
-
-def _aborted_at_exit(end: RankEnd) -> bool:
-    return end.signal == Signals.SIGABRT and any(AT_EXIT in line for line in end.last_lines)
-
-
 def _status(end: RankEnd) -> str:
     if end.signal is None:
         return f"exited with code {end.exit_code}"
+    if end.signal == Signals.SIGINT:
+        return "ended with SIGINT (Ctrl-C, kill -INT) or KeyboardInterrupt"
     try:
         return f"was killed by {Signals(end.signal).name}"
     except ValueError:
@@ -128,7 +90,7 @@ def kind_of(end: RankEnd) -> str:
         return "gpu"
     if end.signal in _OF_LIMITS:
         return "limit"
-    if end.signal is not None and end.signal != Signals.SIGABRT and interruption(end) is None:
+    if end.signal is not None and end.signal not in (Signals.SIGABRT, Signals.SIGINT):
         return "rank-killed"
     return "rank-failed"
 
@@ -142,7 +104,7 @@ def sounds_like_a_victim(end: RankEnd) -> bool:
     """Return True for an exception about other ranks or the network that no rule knows as a symptom."""
     if end.signal is not None and end.signal != Signals.SIGABRT:
         return False
-    if _STORAGE.search(end.error) or _OF_BUILD.search(end.error) or terminal_missed(end):
+    if _STORAGE.search(end.error) or _OF_BUILD.search(end.error):
         return False
     return bool(_ABOUT_OTHERS.search(end.error))
 

@@ -21,57 +21,14 @@ def test_the_description_of_an_end_has_the_last_step_and_the_exception(
     assert described(end) == expected
 
 
-@pytest.mark.parametrize(
-    ("signal", "lines", "expected"),
-    [
-        (6, ("epoch 9/9", "terminate called without an active exception"), "a thread was still at work as it ended"),
-        (6, ("Assertion `x' failed.",), None),
-        (9, ("terminate called without an active exception",), None),
-    ],
-)
-def test_the_description_of_an_abort_while_python_exits_has_its_cause(
-    signal: int, lines: tuple[str, ...], expected: str | None
-) -> None:
-    how = described(RankEnd(0, "n1", None, signal, 1.0, stopped=False, last_lines=lines))
-    assert how.partition(": ")[2].startswith(expected) if expected else ": " not in how
+def test_a_keyboard_interrupt_is_no_kill_from_outside() -> None:
+    """Python ends itself with SIGINT after a KeyboardInterrupt that nobody catches, whoever raised it."""
+    end = RankEnd(0, "n1", None, 2, 1.0, stopped=False, last_lines=("KeyboardInterrupt",), step=3)
+    expected = "ended with SIGINT (Ctrl-C, kill -INT) or KeyboardInterrupt after step 3"
+    assert (described(end), kind_of(end)) == (expected, "rank-failed")
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected", "kind"),
-    [
-        (("    raise KeyboardInterrupt", "KeyboardInterrupt"),
-         "ended with KeyboardInterrupt after step 3: the program raised it", "rank-failed"),
-        (("    sleep(60)", "KeyboardInterrupt"),
-         "ended with KeyboardInterrupt after step 3: SIGINT (Ctrl-C, kill -INT), or raised by the program",
-         "rank-failed"),
-        (("[rank3]: Traceback (most recent call last):", '[rank3]:   File "train.py", line 3, in <module>',
-          "[rank3]:     if bad: raise KeyboardInterrupt", "[rank3]:             ^^^^^^^", "[rank3]: KeyboardInterrupt"),
-         "ended with KeyboardInterrupt after step 3: the program raised it", "rank-failed"),
-        (('  File "train.py", line 3, in raise_it', "    raise KeyboardInterrupt from None",
-          '  File "train.py", line 9, in <module>', "    sleep(60)", "KeyboardInterrupt"),
-         "ended with KeyboardInterrupt after step 3: SIGINT (Ctrl-C, kill -INT), or raised by the program",
-         "rank-failed"),
-        (("step 3",), "was killed by SIGINT after step 3", "rank-killed"),
-    ],
-)  # fmt: skip
-def test_a_keyboard_interrupt_is_no_kill_from_outside_unless_that_is_known(
-    lines: tuple[str, ...], expected: str, kind: str
-) -> None:
-    end = RankEnd(0, "n1", None, 2, 1.0, stopped=False, last_lines=lines, step=3)
-    assert (described(end), kind_of(end)) == (expected, kind)
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        ("bdb.BdbQuit", "bdb.BdbQuit; a debugger (breakpoint(), pdb) found no terminal to read from"),
-        (
-            "EOFError: EOF when reading a line",
-            "EOFError: EOF when reading a line; input() found no terminal to read from",
-        ),
-    ],
-)
-def test_a_rank_that_reads_from_a_terminal_has_none_and_is_no_victim(error: str, expected: str) -> None:
-    end = RankEnd(0, "n1", 1, None, 1.0, stopped=False, error=error)
-    assert described(end) == f"exited with code 1: {expected}"
-    assert not sounds_like_a_victim(end)
+@pytest.mark.parametrize("error", ["bdb.BdbQuit", "EOFError: EOF when reading a line"])
+def test_a_rank_that_reads_from_a_terminal_is_no_victim(error: str) -> None:
+    assert not sounds_like_a_victim(RankEnd(0, "n1", 1, None, 1.0, stopped=False, error=error))
+    assert sounds_like_a_victim(RankEnd(0, "n1", 1, None, 1.0, stopped=False, error="RuntimeError: EOF in read"))
