@@ -8,7 +8,7 @@ from pylaunch.model.text.quantity import counted
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.protocol.examination import Collective, Frame, RankView, ThreadStack
 from pylaunch.runs.stacks import StacksReport
-from pylaunch.verdict.hangs.stacks import is_own, main_stack
+from pylaunch.verdict.hangs.stacks import PROCESS_STATES, is_own, main_stack
 
 MOST_OWN = 8
 """Frames of the user's code that are shown of one stack, the innermost ones."""
@@ -18,11 +18,6 @@ MOST_THREADS = 12
 
 LAST = 3
 """Collectives that are shown for each process group."""
-
-PROCESS_STATES = {
-    "R": "running", "S": "sleeping", "D": "uninterruptible, waits in the kernel", "T": "stopped (SIGSTOP)",
-    "t": "stopped by a debugger", "Z": "ended, not reaped yet", "": "gone",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -58,30 +53,20 @@ def _frames(stack: ThreadStack | None) -> tuple[Frame, ...]:
     return () if stack is None else stack.frames
 
 
-@dataclass(frozen=True)
-class ShownFrame:
-    """Text of one frame, or of several foreign ones."""
-
-    text: str
-    is_own: bool
-
-
-def shown_stack(frames: tuple[Frame, ...], workdir: str) -> list[ShownFrame]:
-    """Return the frames that locate a thread, innermost first.
+def shown_stack(frames: tuple[Frame, ...], workdir: str) -> list[str]:
+    """Return the frames that locate a thread, innermost first, with the number of those between.
 
     They are the innermost frame, the frames of the user's code, and the foreign frame that each of those called.
     Paths begin below `workdir`, or below the directory of installed packages.
     """
     own = [number for number, frame in enumerate(frames) if is_own(frame)][:MOST_OWN]
     kept = sorted({0, *own, *(number - 1 for number in own if number > 0)}) if frames else []
-    shown: list[ShownFrame] = []
-    before = -1
-    for number in kept:
+    shown: list[str] = []
+    for before, number in zip([-1, *kept], kept, strict=False):
         if number - before > 1:
-            shown.append(ShownFrame(f"… {number - before - 1} more", is_own=False))
-        before = number
+            shown.append(f"… {number - before - 1} more")
         frame = frames[number]
-        shown.append(ShownFrame(f"{frame.function} ({short_path(frame.path, workdir)}:{frame.line})", is_own(frame)))
+        shown.append(f"{frame.function} ({short_path(frame.path, workdir)}:{frame.line})")
     return shown
 
 
@@ -153,7 +138,7 @@ def _group(group: StackGroup, workdir: str) -> Iterator[str]:
 
 
 def _stack(frames: tuple[Frame, ...], workdir: str) -> str:
-    return " <- ".join(_plain(each.text) for each in shown_stack(frames, workdir))
+    return " <- ".join(_plain(each) for each in shown_stack(frames, workdir))
 
 
 def _collectives(group: StackGroup, workdir: str) -> Iterator[str]:

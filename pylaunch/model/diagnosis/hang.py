@@ -45,6 +45,9 @@ class HangKind(Enum):
     GROUP_ORDER = "group-order"
     """Ranks call the collectives of two groups in different order."""
 
+    SILENT = "rank-silent"
+    """A rank without an answer is in a group whose other ranks wait."""
+
     LATE = "late"
     """A rank has not called a collective in which others wait."""
 

@@ -179,10 +179,6 @@ def _are_stuck(waits: _Waits, ranks: list[int]) -> list[int]:
     return ranks if all(waits.world.states[rank].is_stuck for rank in ranks) else []
 
 
-def _works(waits: _Waits, ranks: list[int]) -> list[int]:
-    return ranks if any(waits.world.states[rank].work for rank in ranks) else []
-
-
 def _held(waits: _Waits) -> list[int]:
     """Return silent ranks of which a signal shows that their main thread is in no call."""
     states = [waits.world.states[rank] for rank in waits.silent]
@@ -198,19 +194,16 @@ def _last_ones(waits: _Waits) -> list[int]:
 
 
 LATE = "{waits}; {who} {places}"
-HELD = "{waits}; {who} {answer} while C code holds the interpreter lock: {places}"
 WAITS = (
-    _Row(HangKind.LATE, lambda waits: _are_stuck(waits, waits.late), LATE, _of_still_ranks, STACKS_OF),
-    _Row(HangKind.BUSY, lambda waits: waits.late, LATE, _of_minority, STACKS_OF),
+    _Row(HangKind.LATE, lambda waits: waits.late, LATE, _of_still_ranks, STACKS_OF),
     _Row(HangKind.TRANSPORT, lambda waits: waits.victims, "{waits}; {who} {places}, " + ALL_CALLED, MEDIUM, CHECK,
          names=False),
-    _Row(HangKind.BUSY, lambda waits: _works(waits, _held(waits)), HELD, _of_minority, STACKS_OF),
-    _Row(HangKind.INTERPRETER_HELD, _held, HELD, _of_still_ranks, STACKS_OF),
-    _Row(HangKind.LATE, lambda waits: waits.silent, "{waits}; {who} {answer}: {places}", LOW, STACKS_OF),
+    _Row(HangKind.INTERPRETER_HELD, _held,
+         "{waits}; {who} {answer} while C code holds the interpreter lock: {places}", _of_still_ranks, STACKS_OF),
+    _Row(HangKind.SILENT, lambda waits: waits.silent, "{waits}; {who} {answer}: {places}", LOW, STACKS_OF),
     _Row(HangKind.TRANSPORT, lambda waits: waits.world.numbers if waits.is_transport else (),
          "{waits}, " + ALL_CALLED, MEDIUM, CHECK),
-    _Row(HangKind.LATE, lambda waits: _are_stuck(waits, waits.outside), LATE, _of_joint_call),
-    _Row(HangKind.BUSY, lambda waits: waits.outside, LATE, _of_joint_call),
+    _Row(HangKind.LATE, lambda waits: waits.outside, LATE, _of_joint_call),
     _Row(HangKind.TRANSPORT, lambda waits: waits.in_calls, "{waits}, and none finishes", LOW),
     _Row(HangKind.BUSY, _last_ones, "{ended}; {sides}", LOW),
     _Row(HangKind.STUCK, lambda waits: _are_stuck(waits, waits.world.live()),
@@ -261,7 +254,10 @@ def _finding(row: _Row, waits: _Waits) -> HangFinding | None:
     confidence = row.confidence if isinstance(row.confidence, Confidence) else row.confidence(waits, ranks)
     may_name = confidence is not LOW and world.may_name(ranks) if row.names is None else row.names
     named = tuple(ranks) if may_name else ()
-    return HangFinding(row.kind, text, confidence, named, world.hosts_of(named), world.lines(), hint)
+    is_busy = row.kind is HangKind.LATE and not _are_stuck(waits, ranks)
+    is_busy = is_busy or (row.kind is HangKind.INTERPRETER_HELD and any(world.states[rank].work for rank in ranks))
+    kind = HangKind.BUSY if is_busy else row.kind
+    return HangFinding(kind, text, confidence, named, world.hosts_of(named), world.lines(), hint)
 
 
 def _answer(world: WatchedRanks, ranks: list[int]) -> str:

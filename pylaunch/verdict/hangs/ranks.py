@@ -12,6 +12,7 @@ from pylaunch.verdict.hangs.calls import GroupCalls, group_calls, shown_call_pla
 from pylaunch.verdict.hangs.stacks import (
     CHILD_WAITS,
     DEBUGGERS,
+    PROCESS_STATES,
     distributed_call,
     function_of,
     has_left_script,
@@ -23,6 +24,7 @@ from pylaunch.verdict.hangs.stacks import (
     signature,
 )
 
+UNUSUAL_STATES = "TtDZ"
 ENDED_OR_STOPPED = (*STOPPED_STATES, "Z", "X", "")
 FEW = 4
 """Ranks that are listed by number; more are counted."""
@@ -54,13 +56,6 @@ RETURNS, LEAST_RETURNS = 0.3, 2
 
 TIMED_SLEEPS = frozenset({"hrtimer_nanosleep", "clock_nanosleep", "nanosleep", "do_nanosleep"})
 """Kernel functions and system calls of a process that sleeps for a time that it chose."""
-
-STATES = {
-    "T": "stopped (state T: SIGSTOP)",
-    "t": "stopped by a debugger (state t)",
-    "D": "waiting for a disk, a network file system or a driver (state D)",
-    "Z": "a zombie (state Z)",
-}
 
 
 @dataclass(frozen=True)
@@ -332,8 +327,8 @@ def _may_continue(looks: Sequence[RankView]) -> bool:
 def _place(view: RankView, work: str) -> str:
     shown = shown_place(view)
     ends = f", and {work}" if work else ""
-    if view.state in STATES:
-        return f"is {STATES[view.state]}" + (f" in {shown}" if shown else "")
+    if view.state in UNUSUAL_STATES:
+        return f"is {PROCESS_STATES[view.state]}" + (f" in {shown}" if shown else "")
     if has_left_script(view):
         return f"has left its script and waits for its other threads or processes{_shown_threads(view)}{ends}"
     if is_in(view, DEBUGGERS):

@@ -25,6 +25,16 @@ DEBUGGERS = ("/pdb.py", "/bdb.py", "/debugpy/", "/pydevd", "/ipdb/", "/pudb/", "
 CHILD_WAITS = ("/torch/utils/data/dataloader.py", "/multiprocessing/", "/subprocess.py")
 """Modules in which a thread waits for a process that the rank started."""
 
+PROCESS_STATES = {
+    "R": "running",
+    "S": "sleeping",
+    "T": "stopped (state T: SIGSTOP)",
+    "t": "stopped by a debugger (state t)",
+    "D": "waiting for a disk, a network file system or a driver (state D)",
+    "Z": "a zombie (state Z)",
+    "": "gone",
+}
+
 
 def main_stack(view: RankView) -> ThreadStack | None:
     """Return the stack of the main thread; None if it is unknown."""
