@@ -15,7 +15,7 @@ from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.run import LEFTOVER_GRACE_S, Run
 from pylaunch.agent.run.worker_group import WorkerGroup
 from pylaunch.agent.shared import clean, processes
-from pylaunch.agent.shared.essentials import essentials, installed_libraries
+from pylaunch.agent.shared.essentials import essentials
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import STOP_REQUESTED, Record, stop_requested
 from pylaunch.base.dataclass import replace
@@ -74,11 +74,11 @@ def prepare_run(
         holdings.drop()
         raise RefusedError(*reasons)
     python = task.python if container is None else ""
-    facts = essentials(python)
+    facts, libraries = essentials(python)
     if container is not None:
         facts[CONTAINER_IMAGE] = container.digest
     if gpus.models:
         facts[GPU_MODELS] = gpus.models
-    run, libraries = Run(workers, holdings, record, loop), installed_libraries(python)
+    run = Run(workers, holdings, record, loop)
     seconds = time.monotonic() - began
     return run, protocol.Ready(seconds, cleaned.removed, facts, rendezvous_port=run.chosen_port, libraries=libraries)

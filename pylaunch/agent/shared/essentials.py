@@ -11,6 +11,8 @@ from pylaunch.agent.shared.text import listed, text_of, text_or_none
 
 NVIDIA_VERSION = "/proc/driver/nvidia/version"
 
+UNREADABLE = "unreadable: "
+
 LIBRARIES = {"torch": r"torch", "nccl": r"nvidia-nccl-cu\d+"}
 """Libraries that must be equal on all ranks: name -> pattern of the distribution that contains the library."""
 
@@ -18,17 +20,25 @@ CUDA_OF_TORCH = r"^cuda\b[^=\n]*= *['\"](\d+)"
 CUDA_OF_JAX = r"^jax_cuda(\d+)_plugin-.*\.dist-info$"
 
 
-def essentials(python: str) -> dict[str, str]:
-    """Return name -> value: "" for a missing one, "unreadable: …" for one that cannot be read.
+def essentials(python: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return name -> value, and the distributions beside `python`, name -> version.
 
-    `python` is the interpreter of the ranks; "" for ranks that need none.
+    A value is "" for a missing one, "unreadable: …" for one that cannot be read. `python` is the interpreter of the
+    ranks; "" for ranks that need none.
     """
     found = {"kernel series": kernel_series(os.uname().release), "gpu driver": value_or_reason(_driver)}
+    installed: dict[str, str] = {}
+
+    def digest() -> str:
+        installed.update(distributions(python))
+        return installed_digest(environment_of(python))
+
     if python:
         found["python"] = value_or_reason(lambda: python_version(python))
-        found["environment digest"] = value_or_reason(lambda: installed_digest(environment_of(python)))
-        found.update(libraries(python))
-    return found
+        read = found["environment digest"] = value_or_reason(digest)
+        for name, pattern in LIBRARIES.items():
+            found[name] = read if read.startswith(UNREADABLE) else version_of(pattern, installed)
+    return found, installed
 
 
 def kernel_series(release: str) -> str:
@@ -102,17 +112,6 @@ def cuda_needed(python: str) -> tuple[str, int] | None:
     return None
 
 
-def libraries(python: str) -> dict[str, str]:
-    """Return the versions of LIBRARIES; "" for one that is not installed."""
-    try:
-        installed = distributions(python)
-    except (FileNotFoundError, NotADirectoryError):
-        installed = {}
-    except OSError as error:
-        return dict.fromkeys(LIBRARIES, f"unreadable: {error}")
-    return {name: version_of(pattern, installed) for name, pattern in LIBRARIES.items()}
-
-
 def installed_libraries(python: str) -> dict[str, str]:
     """Return every distribution beside `python`, name -> version; {} if there is none or they cannot be read."""
     try:
@@ -122,7 +121,7 @@ def installed_libraries(python: str) -> dict[str, str]:
 
 
 def _driver() -> str:
-    return driver_version(text_of(NVIDIA_VERSION)) or f"unreadable: {NVIDIA_VERSION} names no version"
+    return driver_version(text_of(NVIDIA_VERSION)) or f"{UNREADABLE}{NVIDIA_VERSION} names no version"
 
 
 def value_or_reason(look: Callable[[], str]) -> str:
@@ -132,7 +131,7 @@ def value_or_reason(look: Callable[[], str]) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
-        return f"unreadable: {error}"
+        return f"{UNREADABLE}{error}"
 
 
 PCI_DEVICES = "/sys/bus/pci/devices"
