@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from pylaunch import protocol
 from pylaunch.agent.shared import cgroups
 from pylaunch.agent.shared.event_loop import Part
-from pylaunch.agent.shared.text import text_or_none
 from pylaunch.base import kernel_log
 
 KMSG = "/dev/kmsg"
@@ -42,7 +41,7 @@ class KernelLog(Part):
             self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.lseek(self._descriptor, 0, os.SEEK_END)
         except OSError as error:
-            self.missing = _reason(path, error)
+            self.missing = f"kernel messages cannot be read: {path}: {error.strerror}"
 
     @property
     def messages(self) -> list[protocol.KernelEvent]:
@@ -123,12 +122,3 @@ def _stamp(record: bytes, unknown: float) -> float:
     """Return the time of a record on the monotonic clock; `unknown` for one without."""
     stamp = record.partition(b";")[0].split(b",")[2:3]
     return int(stamp[0]) / 1e6 if stamp and stamp[0].isdigit() else unknown
-
-
-def _reason(path: str, error: OSError) -> str:
-    if error.errno == errno.ENOENT:
-        return f"kernel messages cannot be read: there is no {path} here, as in most containers"
-    is_restricted = text_or_none("/proc/sys/kernel/dmesg_restrict") not in (None, "0")
-    if error.errno in (errno.EPERM, errno.EACCES) and is_restricted:
-        return "kernel messages cannot be read: kernel.dmesg_restrict is 1, and the agent has no CAP_SYSLOG"
-    return f"kernel messages cannot be read: {path}: {error.strerror}"
