@@ -179,8 +179,22 @@ def test_a_peer_that_accepts_and_never_answers_is_reported(monkeypatch: pytest.M
 
 
 def test_bytes_that_nobody_acknowledges_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mesh, "BULK_S", 0.2)
+    monkeypatch.setattr(mesh, "ANSWER_S", 0.2)
     assert Peer(receive_buffer=1024).end_here() == "stalled"
+
+
+def test_a_name_server_that_does_not_answer_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+
+    def addresses(*_: object) -> list[object]:
+        over.wait(DEADLINE_S)
+        return []
+
+    monkeypatch.setattr(mesh, "STEP_S", 0.1)
+    monkeypatch.setattr(mesh, "_addresses", addresses)
+    row = row_here(entry("n2", a=1))
+    over.set()
+    assert row == {"n2": {"a": {"end": "nameless", "text": "no name server answers"}}}
 
 
 def test_a_refused_and_a_full_port_are_reported_and_do_not_hold_up_others() -> None:

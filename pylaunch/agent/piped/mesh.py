@@ -17,16 +17,14 @@ an introduction also passes a path that drops large packets, training does not.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import select
 import socket
-import struct
 import sys
-import termios
 import threading
 import time
+from functools import partial
 from typing import Any, Callable
 
 from pylaunch.agent.shared import leases
@@ -34,18 +32,19 @@ from pylaunch.agent.shared.sockets import ports
 from pylaunch.agent.shared.text import stat_of
 from pylaunch.base.untrusted_json import parse_object
 
-LONGEST_INTRODUCTION = 4096
-LONGEST_LINE = 1 << 16
+LONGEST_LINE = 4096
 
 CONNECT_S = 2.0
 """Linux repeats a lost SYN after 1 s, so one lost packet does not look like a firewall."""
 
-LOOK_UP_S = 2.0
 ANSWER_S = 5.0
 """Time for the program of a peer whose kernel has accepted a connection or all bytes: a busy host runs it late."""
 
-BULK_S = 2.0
-"""Time in which the kernel of a peer acknowledges BULK bytes."""
+STEP_S = 15.0
+"""Time for all connections together, also for name servers that do not answer and for peers that send bit by bit."""
+
+AT_LEAST_S = 0.05
+"""Time for a connection after that: this process may have been held up."""
 
 BULK = 32 << 10
 """Bytes: several packets even of 9000 bytes, and less than a socket buffer."""
@@ -54,70 +53,6 @@ EPHEMERAL, RENDEZVOUS = "ephemeral", "rendezvous"
 """Kinds of ports: one that the kernel picks from the node's ephemeral range, as for NCCL, and that of the run."""
 
 PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
-_COUNT = struct.Struct("=i")
-
-
-class LateError(Exception):
-    """The time of a wait has passed."""
-
-
-class Stream:
-    """TCP connection with time limits. Raises LateError and OSError.
-
-    What has arrived while this process was held up is not late: the kernel looks again after the time has passed.
-    """
-
-    def __init__(self, connection: socket.socket) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket = connection
-        self._received = b""
-
-    def _more(self, until: float) -> bool:
-        """Receive more. Return False at the end."""
-        self.socket.settimeout(_left(until))
-        try:
-            chunk = self.socket.recv(LONGEST_LINE)
-        except socket.timeout:
-            raise LateError from None
-        self._received += chunk
-        return bool(chunk)
-
-    def line(self, until: float) -> bytes:
-        """Return the next line; what has arrived at the end. Raises ValueError for a line without an end."""
-        while b"\n" not in self._received:
-            if len(self._received) > LONGEST_LINE:
-                raise ValueError("a line without an end")
-            if not self._more(until):
-                break
-        line, end, self._received = self._received.partition(b"\n")
-        return line + end
-
-    def exactly(self, size: int, until: float) -> bytes:
-        """Return the next `size` bytes. Raises ConnectionError if the connection ends before."""
-        while len(self._received) < size:
-            if not self._more(until):
-                raise ConnectionError("the connection ended")
-        taken, self._received = self._received[:size], self._received[size:]
-        return taken
-
-    def unacknowledged(self) -> int:
-        """Return the number of written bytes that the kernel of the peer has not acknowledged."""
-        (count,) = _COUNT.unpack(fcntl.ioctl(self.socket, termios.TIOCOUTQ, bytes(_COUNT.size)))
-        return int(count)
-
-    def write(self, content: bytes, until: float) -> None:
-        """Write `content`."""
-        try:
-            while content:
-                self.socket.settimeout(_left(until))
-                content = content[self.socket.send(content) :]
-        except socket.timeout:
-            raise LateError from None
-
-
-def _left(until: float) -> float:
-    """Return the time until `until`, at least a millisecond: 0 would not wait at all."""
-    return max(0.001, until - time.monotonic())
 
 
 def _begin(work: Callable[..., None], *arguments: object) -> threading.Thread | None:
@@ -176,83 +111,71 @@ class MeshNode:
             _begin(self._answer, connection)
 
     def _answer(self, connection: socket.socket) -> None:
-        with connection:
-            try:
-                stream = Stream(connection)
-                if stream.line(time.monotonic() + ANSWER_S):
-                    until = time.monotonic() + BULK_S + ANSWER_S
-                    stream.write(self._introduction, until)
-                    stream.exactly(BULK, until)
-                    stream.write(b"whole\n", until)
-            except (OSError, ValueError, LateError):
-                pass  # ValueError: a line without an end.
+        connection.settimeout(ANSWER_S)
+        try:
+            with connection, connection.makefile("rb") as received:
+                if received.readline(LONGEST_LINE):
+                    connection.sendall(self._introduction)
+                    if len(received.read(BULK)) == BULK:
+                        connection.sendall(b"whole\n")
+        except OSError:
+            pass
 
     def connect(self, peers: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Connect to `peers`, all at once, and return the results: peer → kind of port → result."""
-        row: dict[str, dict[str, Any]] = {peer["name"]: dict.fromkeys(peer["ports"]) for peer in peers}
-
-        def tried(name: str, address: str, kind: str, port: int) -> None:
-            row[name][kind] = self._try(name, address, port)
-
+        row: dict[str, dict[str, Any]] = {peer["name"]: {} for peer in peers}
+        until = time.monotonic() + STEP_S
         started = [
-            _begin(tried, peer["name"], peer["address"], kind, port)
+            _begin(self._try, peer["name"], peer["address"], port, partial(_tell, row[peer["name"]], kind))
             for peer in peers
             for kind, port in peer["ports"].items()
         ]
         for thread in started:
             if thread is not None:
-                thread.join()
-        return row
+                thread.join(max(AT_LEAST_S, until - time.monotonic()))
+        return {name: dict(ends) for name, ends in row.items()}
 
-    def _try(self, name: str, address: str, port: int) -> dict[str, Any]:
+    def _try(self, name: str, address: str, port: int, tell: Callable[..., None]) -> None:
+        """Connect, and `tell` how far that is: where it waits when the time is over is the result."""
+        tell("nameless", text="no name server answers")
         try:
-            connection = _connected(address, port)
+            found = _addresses(address, port)
+            tell("silent")
+            with _connected(found) as connection:
+                tell("mute")
+                try:
+                    self._talk(name, connection, tell)
+                except ConnectionError:
+                    tell("closed")
+        except (socket.timeout, TimeoutError):
+            pass
         except ConnectionRefusedError:
-            return {"end": "refused"}
-        except (LateError, TimeoutError):
-            return {"end": "silent"}
+            tell("refused")
         except socket.gaierror as error:
-            return {"end": "nameless", "text": error.strerror}
+            tell("nameless", text=error.strerror)
         except OSError as error:
-            return {"end": "unreachable", "text": os.strerror(error.errno) if error.errno else str(error)}
-        with connection:
+            tell("unreachable", text=os.strerror(error.errno) if error.errno else str(error))
+
+    def _talk(self, name: str, connection: socket.socket, tell: Callable[..., None]) -> None:
+        connection.settimeout(ANSWER_S)
+        with connection.makefile("rb") as received:
+            connection.sendall(self._introduction)
+            line = received.readline(LONGEST_LINE)
             try:
-                return self._talk(name, Stream(connection))
-            except OSError:
-                return {"end": "closed"}
+                introduction = parse_object(line, LONGEST_LINE)
+                is_peer = introduction["conversation"] == self._conversation and introduction["name"] == name
+                other = str(introduction["name"])[:100]
+            except (ValueError, KeyError, TypeError):
+                return tell("stranger" if line else "closed")
+            if not is_peer:
+                return tell("other", name=other)
+            tell("stalled")
+            connection.sendall(b"." * BULK)
+            return tell("ok" if received.readline(LONGEST_LINE) else "closed")
 
-    def _talk(self, name: str, stream: Stream) -> dict[str, Any]:
-        until = time.monotonic() + ANSWER_S
-        try:
-            stream.write(self._introduction, until)
-            line = stream.line(until)
-        except LateError:
-            return {"end": "mute"}
-        except ValueError:  # A line without an end.
-            return {"end": "stranger"}
-        try:
-            introduction = parse_object(line, LONGEST_INTRODUCTION)
-            if introduction["conversation"] != self._conversation or introduction["name"] != name:
-                return {"end": "other", "name": str(introduction["name"])[:100]}
-        except (ValueError, KeyError, TypeError):
-            return {"end": "stranger" if line else "closed"}
-        try:
-            if not self._bulk(stream):
-                return {"end": "closed"}
-        except (ValueError, LateError):
-            return {"end": "stalled"}
-        return {"end": "ok"}
 
-    def _bulk(self, stream: Stream) -> bytes:
-        """Send BULK bytes and return the answer. Raises LateError if they are not acknowledged within BULK_S."""
-        until = time.monotonic() + BULK_S
-        stream.write(b"." * BULK, until)
-        try:
-            return stream.line(until)
-        except LateError:
-            if stream.unacknowledged():
-                raise
-        return stream.line(time.monotonic() + ANSWER_S)
+def _tell(ends: dict[str, Any], kind: str, end: str, **more: str) -> None:
+    ends[kind] = {"end": end, **more}
 
 
 def _turn_away(lease: socket.socket) -> None:
@@ -261,57 +184,25 @@ def _turn_away(lease: socket.socket) -> None:
         leases.turn_away(lease)
 
 
-def _connected(address: str, port: int) -> socket.socket:
-    """Return a connection to the first of the addresses of a name that accepts one. Raises the error of the first."""
+def _connected(found: Any) -> socket.socket:
+    """Return a connection to the first of the addresses that accepts one. Raises the error of the first."""
     first: OSError | None = None
-    found = _looked_up(address, port)
-    until = time.monotonic() + CONNECT_S
     for family, kind, protocol, _, target in found:
         connection = socket.socket(family, kind, protocol)
-        connection.settimeout(_left(until))
+        connection.settimeout(CONNECT_S)
         try:
             connection.connect(target)
-        except socket.timeout:
-            connection.close()
-            raise LateError from None
         except OSError as error:
             connection.close()
             first = first or error
         else:
             return connection
-    raise first or OSError(f"{address} has no address")
+    raise first or OSError("it has no address")
 
 
-def _looked_up(address: str, port: int) -> Any:
-    """Return the addresses of a name as `socket.getaddrinfo`, which waits for name servers.
-
-    Raises socket.gaierror, also when no name server answers in time: nothing was sent to the peer.
-    """
+def _addresses(address: str, port: int) -> Any:
     try:
-        return _addresses(address, port, socket.AI_NUMERICHOST)
-    except socket.gaierror:
-        pass
-    found: list[Any] = []
-
-    def look_up() -> None:
-        try:
-            found.append(_addresses(address, port))
-        except OSError as error:
-            found.append(error)
-
-    looking = _begin(look_up)
-    if looking is not None:
-        looking.join(LOOK_UP_S)
-    if not found:
-        raise socket.gaierror(socket.EAI_AGAIN, "no name server answers")
-    if isinstance(found[0], OSError):
-        raise found[0]
-    return found[0]
-
-
-def _addresses(address: str, port: int, flags: int = 0) -> Any:
-    try:
-        return socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=flags)
+        return socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)
     except UnicodeError:  # A part of the name is empty, or has more than 63 characters.
         raise socket.gaierror(socket.EAI_NONAME, "not a name of a host") from None
 
