@@ -16,6 +16,7 @@ from pylaunch.terminal import console, hints
 from pylaunch.terminal.views.run_data import cause_data
 from pylaunch.verdict.logs.judgement import ABSTAINING, LogCause
 from pylaunch.verdict.logs.scan import EvidenceLine
+from pylaunch.verdict.logs.signature import CauseClass
 from pylaunch.verdict.logs.traceback import CHAINED
 from pylaunch.verdict.logs.uncaught import EXCEPTION
 from pylaunch.verdict.rank_end import without_rank
@@ -23,9 +24,6 @@ from pylaunch.verdict.recognised_ends import PAGES
 
 _TYPE = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception))\b")
 """Type of an exception at the beginning of a line."""
-
-MOST_SURVIVED = 20
-"""Lines of errors that a program survived, in JSON."""
 
 
 def show(explained: LogExplanation, *, verbose: bool) -> None:
@@ -242,26 +240,21 @@ def as_data(explained: LogExplanation) -> dict[str, object]:
         "failed": verdict.failed,
         "abstains": verdict.abstains,
         "stands": verdict.stands,
-        "first_error": None if verdict.first_error is None else _error(verdict.first_error),
+        "first_error": None if (error := verdict.first_error) is None else _evidence(error.evidence),
         "suggestions": [_suggestion(each) for each in verdict.suggestions],
         "causes": [_cause(each) for each in verdict.causes],
         "rejected": [
             {"cause": each.cause, "why": each.why, "evidence": _evidence(each.evidence)} for each in verdict.rejected
         ],
-        "survived": [_evidence(each) for each in verdict.survived[-MOST_SURVIVED:]],
         "last_line": None if verdict.last is None else _evidence(verdict.last),
         "logs": explained.files,
-        "lines": explained.lines,
-        "bytes": explained.size,
         "notes": list(explained.notes),
     }
 
 
 def _cause(cause: LogCause) -> dict[str, object]:
     return {
-        "cause": cause.cause.id,
-        "kind": cause.cause.kind,
-        "title": cause.cause.title,
+        **_class(cause.cause),
         "text": cause.text,
         "signature": cause.signature,
         "confidence": cause.confidence.value,
@@ -269,35 +262,19 @@ def _cause(cause: LogCause) -> dict[str, object]:
         "host": cause.host,
         "because": cause.because or None,
         "also": [each.id for each in cause.also],
-        "question": cause.cause.sure,
-        "check": cause.cause.check,
         "fixes": list(cause.cause.fix),
         "page": f"{PAGES}{cause.cause.page}",
         "evidence": [_evidence(each) for each in cause.evidence],
     }
 
 
-def _error(error: FirstError) -> dict[str, object]:
-    return {
-        **_evidence(error.evidence),
-        "is_own": error.is_own,
-        "question": error.question,
-        "check": error.check,
-    }
-
-
 def _suggestion(found: Suggestion) -> dict[str, object]:
-    cause = signatures().causes[found.cause]
-    return {
-        "cause": cause.id,
-        "kind": cause.kind,
-        "title": cause.title,
-        "share": round(found.share, 2),
-        "words": list(found.words),
-        "question": cause.sure,
-        "check": cause.check,
-        "evidence": _evidence(found.evidence),
-    }
+    own = {"share": round(found.share, 2), "words": list(found.words), "evidence": _evidence(found.evidence)}
+    return _class(signatures().causes[found.cause]) | own
+
+
+def _class(cause: CauseClass) -> dict[str, object]:
+    return {"cause": cause.id, "kind": cause.kind, "title": cause.title, "question": cause.sure, "check": cause.check}
 
 
 def _evidence(line: EvidenceLine) -> dict[str, object]:

@@ -28,10 +28,6 @@ _GOOD_END = re.compile(
 )
 """Report at the end of a log that all went well; not of one rank, one task or one host."""
 
-_DONE = re.compile(r"(?i)\b(?:ranks?|steps?|epochs?|training|tasks?|jobs?|shards?|workers?|trials?|samples?|files?)\b")
-"""Words of ranks that end, beside those of an end."""
-
-
 _RETRIES = re.compile(r"(?i)\bwill be (?:retried|restarted)\b")
 
 
@@ -45,29 +41,25 @@ def _ends_well(scan: LogScan) -> bool:
     last = max((match.line for match in scan.matches if match.signature.role in _FAILURES), default=0)
     last = max((last, *(unit.last for unit in scan.exceptions)))
     after = [line.text for line in scan.tail[:-1] if line.line > last]
-    if not scan.exceptions:
-        return any(ENDED.search(text) or _RETRIES.search(text) for text in after)
-    return any(ENDED.search(text) and _DONE.search(text) for text in after)
+    return any(ENDED.search(text) or _RETRIES.search(text) for text in after)
 
 
 def _last_attempt(scan: LogScan) -> LogScan:
     if _ends_well(scan):
         context = [match for match in scan.matches if match.signature.role is Role.CONTEXT]
-        return replace(scan, matches=context, exceptions=[], kept={}, tail=scan.tail[-1:])
+        return replace(scan, matches=context, exceptions=[], errors=[], tail=scan.tail[-1:])
     restarts = (match for match in scan.matches if match.signature.id == RESTART)
     # The line of one rank among several is about a call that this rank tries again.
     since = max((match.line for match in restarts if match.origin.rank == scan.origin.rank), default=0)
     later = [match for match in scan.matches if match.line > since]
     units = [unit for unit in scan.exceptions if unit.line > since]
     goes_on = any(numbers[-1] > since for numbers in scan.progress.values())
-    goes_on = goes_on or any(ENDED.search(line.text) for line in scan.tail if line.line > since)
     victims = [match for match in later if match.signature.role in (Role.SYMPTOM, Role.WRAPPER)]
     forms = {match.signature.pattern for match in victims}
     own = [unit for unit in units if not any(form.search(raised.text) for raised in unit.chain for form in forms)]
     roots = {match.line for match in later if match.signature.role is Role.ROOT} - {match.line for match in victims}
     if not since or not (own or roots or (goes_on and not victims)):
         return scan  # The log ends before the last attempt does, or its ranks are victims alone: the cause is older.
-    kept = {topic: [line for line in lines if line.line > since] for topic, lines in scan.kept.items()}
-    before = [match for match in scan.matches if match.line <= since and match.signature.role is Role.CONTEXT]
+    errors = [line for line in scan.errors if line.line > since]
     tail = [line for line in scan.tail if line.line > since]
-    return replace(scan, matches=[*before, *later], exceptions=units, kept=kept, tail=tail)
+    return replace(scan, matches=later, exceptions=units, errors=errors, tail=tail)

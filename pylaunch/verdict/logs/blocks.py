@@ -10,8 +10,8 @@ BLOCK = 1 << 20
 PER_BLOCK = 1024
 """Lines with the same anchor that are read in a block."""
 
-PER_TOPIC = 512
-"""Lines of a topic that are read in a block, the first and the last ones."""
+PER_FORM = 512
+"""Lines of the form that are read in a block, the first and the last ones."""
 
 
 def after_bar(line: str) -> str:
@@ -36,9 +36,9 @@ def lines_from(held: bytes, start: int, most: int, count: int) -> Iterator[str]:
 
 
 def first_and_last(lines: list[int]) -> list[int]:
-    """Return the first and the last lines of a topic in a block, as many as are read."""
-    half = PER_TOPIC // 2
-    return lines if len(lines) <= PER_TOPIC else lines[:half] + lines[-half:]
+    """Return the first and the last lines of the form in a block, as many as are read."""
+    half = PER_FORM // 2
+    return lines if len(lines) <= PER_FORM else lines[:half] + lines[-half:]
 
 
 def lines_with(held: bytes, end: int, anchor: bytes) -> Iterator[int]:

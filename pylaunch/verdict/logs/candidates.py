@@ -1,5 +1,6 @@
 """Texts that may be the cause, joined and put in order: by time or line where these can be compared. Pure."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -7,7 +8,6 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.clue import Clue
 from pylaunch.verdict.logs.facts import is_before
-from pylaunch.verdict.logs.line import LogTime
 from pylaunch.verdict.logs.scan import LogMatch
 
 MOST_RANKED = 40
@@ -33,25 +33,14 @@ class Candidate:
     """Further matches of the same cause."""
 
 
-def position(match: LogMatch) -> tuple[LogTime | None, str, int]:
-    return match.time, match.file, match.line
-
-
-def latest(failed: Iterable[Candidate]) -> dict[str, list[LogMatch]]:
-    """Return the failures by signature: of those that can be compared, in one log or one zone, only the latest."""
-    found: dict[tuple[str, str, str | None], list[LogMatch]] = {}
-    for candidate in failed:
-        match = candidate.match
-        zone, seconds = (None, 0.0) if match.time is None else (match.time.zone, match.time.seconds)
-        known = found.setdefault((match.signature.id, match.file, zone), [match, match])
-        if (seconds, match.line) > (known[0].time.seconds if known[0].time else 0.0, known[0].line):
-            known[0] = match
-        if match.line > known[1].line:
-            known[1] = match
-    by_signature: dict[str, list[LogMatch]] = {}
-    for (signature, _, _), matches in found.items():
-        by_signature.setdefault(signature, []).extend(matches)
-    return by_signature
+def latest(failed: Iterable[LogMatch]) -> dict[str, list[LogMatch]]:
+    """Return the last failure of each signature in each log."""
+    found: dict[str, dict[str, LogMatch]] = defaultdict(dict)
+    for match in failed:
+        known = found[match.signature.id].setdefault(match.file, match)
+        if match.line > known.line:
+            found[match.signature.id][match.file] = match
+    return {signature: [*of_file.values()] for signature, of_file in found.items()}
 
 
 def merged(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -63,34 +52,22 @@ def merged(candidates: Iterable[Candidate]) -> list[Candidate]:
             found[key] = each
         else:
             known.others.append(each.match)
-            if (
-                _RANKS_OF[each.reading.confidence] < _RANKS_OF[known.reading.confidence]
-                and each.match.file == known.match.file
-            ):
-                known.others.append(known.match)
-                known.match, known.reading = each.match, each.reading
     return list(found.values())
 
 
 def in_time(candidates: list[Candidate]) -> list[Candidate]:
     """Sort by time where times or lines can be compared, else by order and confidence."""
     left = sorted(candidates, key=lambda each: (each.order, _RANKS_OF[each.reading.confidence]))[:MOST_RANKED]
-    at = {each: _first(each) for each in left}
     ranked: list[Candidate] = []
     while left:
         first = next(
-            (each for each in left if not any(is_before(at[other], at[each]) for other in left if other is not each)),
+            (
+                each
+                for each in left
+                if not any(is_before(other.match, each.match) for other in left if other is not each)
+            ),
             left[0],
         )
         left.remove(first)
         ranked.append(first)
     return ranked
-
-
-def _first(candidate: Candidate) -> tuple[LogTime | None, str, int]:
-    """Return the earliest match of a candidate."""
-    match = candidate.match
-    for other in candidate.others:
-        if is_before(position(other), position(match)):
-            match = other
-    return position(match)

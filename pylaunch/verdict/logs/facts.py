@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.verdict.logs.line import LogTime, Origin
-from pylaunch.verdict.logs.scan import LogMatch, LogScan
+from pylaunch.verdict.logs.line import Origin
+from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.traceback import ExceptionUnit, continues, lines_inside
 from pylaunch.verdict.logs.victims.rank_ends import RankEnds, rank_ends
@@ -160,8 +160,7 @@ class LogFacts:
 
     def steps_after(self, file: str, line: int) -> int:
         """Return the number of lines with progress after a line, of those near the end of its log."""
-        numbers = self._progress[file]
-        return len(numbers) - bisect_right(numbers, line)
+        return len(self._progress[file]) - bisect_right(self._progress[file], line)
 
     @cached_property
     def _progress(self) -> dict[str, list[int]]:
@@ -192,9 +191,8 @@ _FAILS = re.compile(
 """Words at the end of a log that report a failure."""
 
 
-def is_before(one: tuple[LogTime | None, str, int], other: tuple[LogTime | None, str, int]) -> bool | None:
-    """Return True if a line (time, file, number) was written before another; None if nothing shows it."""
-    (time, file, line), (time2, file2, line2) = one, other
-    if time is not None and time2 is not None and time.zone == time2.zone and time.seconds != time2.seconds:
-        return time.seconds < time2.seconds
-    return line < line2 if file == file2 else None
+def is_before(one: LogMatch | KeptLine, other: LogMatch | KeptLine) -> bool | None:
+    """Return True if a line was written before another; None if nothing shows it."""
+    if one.time and other.time and one.time.zone == other.time.zone and one.time.seconds != other.time.seconds:
+        return one.time.seconds < other.time.seconds
+    return one.line < other.line if one.file == other.file else None

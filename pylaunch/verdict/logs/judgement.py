@@ -19,7 +19,7 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.verdict.logs.candidates import Candidate, Order, in_time, latest, merged, position
+from pylaunch.verdict.logs.candidates import Candidate, Order, in_time, latest, merged
 from pylaunch.verdict.logs.clue import Clue, default
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.readings import EXITS, read
@@ -165,7 +165,7 @@ class _Judge:
     def verdict(self) -> TextVerdict:
         matches = self._facts.matches
         matches = [each for each in matches if each.signature.id in ANY_LEVEL or not _INFORMS.search(each.text[:HEAD])]
-        self._standing = {each.signature.id for each in matches if not self._survives(each)}
+        self._standing = {each.signature.id for each in matches if not self._is_survived(each)}
         readings = [(match, self._read(match)) for match in matches]
         uncaught = [
             exception_match(self._catalogue, each) for scan in self._facts.scans for each in self._unexplained(scan)
@@ -177,14 +177,14 @@ class _Judge:
         roots = self._specific(of(Role.ROOT, Order.KNOWN, readings)) + of(Role.ROOT, Order.RAISED, uncaught)
         readings += uncaught
         reports = of(Role.SYMPTOM, Order.VICTIM, readings) + of(Role.WRAPPER, Order.REPORT, readings)
-        reports = [each for each in reports if self._is_fatal(each) and not self._is_survived(each)]
-        fatal = self._fatal(roots, reports)
-        failed = dict.fromkeys((*(each for each in fatal if self._is_fatal(each)), *reports))
-        every, others = latest(failed), latest(each for each in failed if not _has_own_cause(each))
-        warnings = of(Role.WARNING, Order.KNOWN, readings)
+        reports = [each for each in reports if self._is_fatal(each.match) and not self._is_survived(each.match)]
+        fatal = self._fatal(roots)
+        failed = dict.fromkeys((*(each for each in fatal if self._is_fatal(each.match)), *reports))
+        every = latest(each.match for each in failed)
+        others = latest(each.match for each in failed if not _has_own_cause(each))
         fatal += [
             _moderate(each)
-            for each in warnings
+            for each in of(Role.WARNING, Order.KNOWN, readings)
             if self._explains(each, others if each.match.signature.explains is None else every)
         ]
         for each in fatal:
@@ -230,39 +230,28 @@ class _Judge:
         self._reject(Candidate(match, clue, Order.KNOWN), why)
         return replace(clue, role=Role.CONTEXT)
 
-    def _fatal(self, roots: list[Candidate], reports: list[Candidate]) -> list[Candidate]:
-        """Return the roots that ended a process. Without one, those that it survived count if the end is reported.
-
-        Not if its progress has times: then it was made after the root, and not only printed then.
-        """
+    def _fatal(self, roots: list[Candidate]) -> list[Candidate]:
+        """Return the roots that ended a process."""
         counted = [each for each in roots if self._counts(each)]
         by_signal = {each: None for each in counted if self._facts.ended_by_signal and not self._is_exception(each)}
         for each in counted if by_signal else ():
             if each not in by_signal:
                 self._reject(each, "a signal ended the processes: they survived this exception")
         counted = list(by_signal) or counted
-        survived = {each for each in counted if each.match.signature.id not in NO_RETURN and self._is_survived(each)}
-        fatal = [each for each in counted if each not in survived]
-        if not fatal and reports:
-            fatal = [each for each in counted if not self._facts.by_file[each.match.file].times_progress]
-            survived -= set(fatal)
-        for each in counted:
-            if each in survived:
-                self._reject(each, "the process made progress after it")
-        return fatal
+        survived = [
+            each for each in counted if each.match.signature.id not in NO_RETURN and self._is_survived(each.match)
+        ]
+        for each in survived:
+            self._reject(each, "the process made progress after it")
+        return [each for each in counted if each not in survived]
 
     def _is_exception(self, candidate: Candidate) -> bool:
         return self._facts.is_in_exception(candidate.match.file, candidate.match.line)
 
-    def _is_survived(self, candidate: Candidate) -> bool:
-        return self._survives(candidate.match)
-
-    def _survives(self, match: LogMatch) -> bool:
-        """Return True if the process continued after this text."""
+    def _is_survived(self, match: LogMatch) -> bool:
         return self._facts.is_survived(match.file, match.line, match.origin)
 
-    def _is_fatal(self, candidate: Candidate) -> bool:
-        match = candidate.match
+    def _is_fatal(self, match: LogMatch) -> bool:
         return self._facts.is_fatal(match.file, match.line)
 
     def _specific(self, roots: list[Candidate]) -> list[Candidate]:
@@ -300,7 +289,7 @@ class _Judge:
             self._reject(warning, "the run made progress: its start succeeded")
             return False
         later = any(
-            is_before(position(match), position(each)) is not False
+            is_before(match, each) is not False
             for signature in (latest if allowed is None else allowed)
             for each in latest.get(signature, ())
         )
@@ -378,13 +367,9 @@ def cause_of(
     )
     evidence = (evidence_of(match), *rest)[:EVIDENCE_LINES]
     text = visible_line(text)[:LONGEST_TEXT]
+    also = tuple(catalogue.causes[each] for each in clue.also if each != clue.cause)
     return LogCause(catalogue.causes[clue.cause], match.signature.id, text, clue.confidence, ranks, host, evidence,
-                    clue.because, classes(catalogue, clue))  # fmt: skip
-
-
-def classes(catalogue: SignatureCatalogue, clue: Clue) -> tuple[CauseClass, ...]:
-    """Return the other classes that the text of a clue admits."""
-    return tuple(catalogue.causes[each] for each in clue.also if each != clue.cause)
+                    clue.because, also)  # fmt: skip
 
 
 def _role(match: LogMatch, reading: Clue) -> Role:

@@ -175,7 +175,7 @@ class LinePrefixes:
             by = _JSON_RANK.match(text)
             origin = origin if by is None or self.is_of_one else replace(origin, rank=int(by["rank"]))
             level = found.groupdict().get("level")
-            text = (f"{level.upper()}: " if level else "") + unquoted(found["text"])
+            text = (f"{level.upper()}: " if level else "") + _unquoted(found["text"])
         for count in range(_PEELED):
             found = self._prefix(text, is_first=count == 0)
             if found is None:
@@ -216,10 +216,10 @@ def _other_label(text: str) -> re.Match[str] | None:
     return _OTHER_LABEL.match(text) or _BRACKETED.match(text) or _UNNAMED.match(text)
 
 
-def unquoted(text: str, most: int = LONGEST) -> str:
+def _unquoted(text: str) -> str:
     """Return the value of a JSON string; the text as it is if it is none."""
     try:
-        return str(parse_json(text, most)).rstrip("\n")
+        return str(parse_json(text, LONGEST)).rstrip("\n")
     except UntrustedJsonError:
         return text
 

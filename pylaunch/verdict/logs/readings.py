@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from signal import SIGTERM
 
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
@@ -12,7 +11,7 @@ from pylaunch.verdict.logs.clue import Clue, Reader, default
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, SIGNAL_NUMBERS, SIGNALS, STOPS
+from pylaunch.verdict.logs.victims.rank_ends import SIGNAL_NUMBERS, SIGNALS, STOPS
 
 LIMIT = "launcher-limit"
 NAMED = "named-exit"
@@ -31,7 +30,6 @@ LAST = 10
 _STARTS = re.compile(r"\b(?:torchrun|mpirun|mpiexec|srun|accelerate|deepspeed|torch\.distributed)\b")
 """Programs that start ranks: what the ranks print after the end of these does not matter."""
 
-_LAUNCHER = ("SignalException", "KeyboardInterrupt", "ChildFailedError", "SystemExit")
 _KILLED = ("killed", "SIGKILL: most often for lack of memory")
 _REMOVES = re.compile(r"(?i)\b(?:remov(?:e|ing)|deletes?|deleted|deleting|prun(?:e|ing)|unlink|purge|rotate)\w{0,4}\b")
 
@@ -53,14 +51,10 @@ def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
     if code == 0 or (is_planned and code in (143, -15) and facts.of(STOPS)):
         return replace(default(match), role=Role.BENIGN)
     signal = code if "by_signal" in named else -code if code < 0 else code - OF_A_SHELL
-    lost = {str(rank) for rank, line in facts.ends.last.items() if ABOUT_OTHERS.search(line.text)}
     before = [each for name in (*EXITS, STOPS) for each in facts.of(name) if _is_failure(each)]
-    before = [each for each in before if each.groups.get("rank") not in lost]
     is_first = all(each.file != match.file or each.line >= match.line for each in before)
-    is_hangup = signal != 1 or any(
-        f" {OF_A_SHELL + 1}" in line.text for scan in facts.scans for line in scan.tail[-3:]
-    )  # -1 alone may be no signal.
-    if match.signature.id == NAMED or signal not in SIGNALS or not is_first or not is_hangup:
+    is_hangup = any(f" {OF_A_SHELL + 1}" in line.text for scan in facts.scans for line in scan.tail[-3:])
+    if match.signature.id == NAMED or signal not in SIGNALS or not is_first or (signal == 1 and not is_hangup):
         return default(match)
     cause, how = SIGNALS[signal]
     if "rank" not in named:
@@ -84,9 +78,7 @@ def _shell_end(match: LogMatch, facts: LogFacts) -> Clue:
     if match.origin.rank is not None or not (is_launcher or facts.by_file[match.file].lines - match.line < LAST):
         return report
     others = {each.line for each in facts.matches if each.signature.role in (Role.ROOT, Role.SYMPTOM)} - {match.line}
-    raised = {unit.chain[-1].type.rpartition(".")[2] for scan in facts.scans for unit in scan.exceptions}
-    is_stopped = signal == SIGTERM and any(each.line < match.line for each in facts.of(STOPS))
-    if others or not raised <= {*_LAUNCHER} or is_stopped or signal not in SIGNALS:
+    if others or any(scan.exceptions for scan in facts.scans) or signal not in SIGNALS:
         return report
     cause, how = _KILLED if signal == 9 else SIGNALS[signal]
     name = " ".join(named.get("name", "the program").split())

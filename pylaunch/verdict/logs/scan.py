@@ -28,10 +28,9 @@ from pylaunch.verdict.logs.line import (
     ParsedLine,
     learn_prefixes,
     origin_of_name,
-    unquoted,
 )
 from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer, unit_in
+from pylaunch.verdict.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer
 
 OVERLAP = 128 << 10
 """Bytes at the end of a block that are searched with the next one, so that a traceback is seen whole."""
@@ -46,13 +45,13 @@ WRAPPED = 3
 """Lines that a wrapped line may continue on."""
 
 PER_ORIGIN = 3
-"""First matches of a signature, and lines of a topic with one key, that are kept for each process."""
+"""First matches of a signature, and lines of the form with one key, that are kept for each process."""
 
 TRIES = 100
 """Lines with an anchor of a signature that are read for each process."""
 
 LONGEST_KEPT = 1000
-"""Characters of a line that are kept for a topic."""
+"""Characters of a line that are kept."""
 
 TAIL = 100
 """Last lines of a log that are kept."""
@@ -62,7 +61,7 @@ HEAD = 400
 
 MOST_MATCHES = 20_000
 MOST_KEPT = 20_000
-"""Lines of all topics that are kept of one log."""
+"""Lines of the form that are kept of one log."""
 
 EVIDENCE_LENGTH = 240
 """Characters of a line in a verdict."""
@@ -78,9 +77,6 @@ _OVERWRITTEN = re.compile(r" {20,}")
 """Blanks with which a progress bar clears its line."""
 
 _CLOCK = re.compile(r"\[?\d{2}:\d{2}:\d{2}\b")
-_JSON_TRACE = re.compile(rb'"Traceback \(most recent call last\):\\n(?:[^"\\\n]|\\.){0,16000}"')
-"""Traceback in a string of a line in JSON."""
-
 _WORD = re.compile(rb"[A-Za-z_]{4,}")
 _TRACEBACK_WORDS = (b"Traceback", b"recent")
 _RANKS = re.compile(
@@ -90,12 +86,11 @@ _RANKS = re.compile(
 
 
 @dataclass(frozen=True)
-class LineTopic:
-    """Lines of one subject that are kept beside those of the signatures: found by literals, in bounded number."""
+class LineForm:
+    """Lines of errors that are kept beside those of the signatures: found by literals, in bounded number."""
 
-    name: str
     anchors: tuple[bytes, ...]
-    """Literals: each line of the topic contains one."""
+    """Literals: each of these lines contains one."""
 
     key: Callable[[str], str | None]
     """Returns what lines of a process must have in common to count as the same; None for a line that is not wanted.
@@ -123,7 +118,7 @@ class LogMatch:
 
 @dataclass(frozen=True)
 class KeptLine:
-    """Line of a topic, or one of the last lines."""
+    """Line of an error, or one of the last lines."""
 
     origin: Origin
     time: LogTime | None
@@ -162,11 +157,11 @@ class LogScan:
     """In the order of the lines."""
 
     exceptions: list[ExceptionUnit] = field(default_factory=list)
-    kept: dict[str, list[KeptLine]] = field(default_factory=dict)
-    """Lines by the name of their topic, in the order of the lines."""
+    errors: list[KeptLine] = field(default_factory=list)
+    """Lines of the form that was searched, in their order."""
 
     counts: dict[tuple[str, Origin], int] = field(default_factory=dict)
-    """Matches by signature and process, and lines by topic, key and process, those that are not kept too."""
+    """Matches by signature and process, and lines by key and process, those that are not kept too."""
 
     ranks: set[int] = field(default_factory=set)
     """Ranks that wrote a line or are named in one."""
@@ -197,12 +192,13 @@ class LogSearch:
     anchors: tuple[tuple[bytes, tuple[bytes, ...], tuple[Signature, ...]], ...]
     """Each anchor with its words and the signatures that it leads to."""
 
-    topics: tuple[tuple[LineTopic, tuple[tuple[bytes, tuple[bytes, ...]], ...]], ...] = ()
-    """Each topic with its anchors and their words."""
+    form: LineForm | None = None
+    form_anchors: tuple[tuple[bytes, tuple[bytes, ...]], ...] = ()
+    """Each anchor of the form with its words."""
 
     @classmethod
-    def of(cls, catalogue: SignatureCatalogue, topics: Iterable[LineTopic] = ()) -> "LogSearch":
-        """Prepare all signatures of `catalogue` and the lines of `topics`."""
+    def of(cls, catalogue: SignatureCatalogue, form: LineForm | None = None) -> "LogSearch":
+        """Prepare all signatures of `catalogue`, and the lines of `form`."""
         table: dict[str, list[Signature]] = {}
         for signature in catalogue.signatures.values():
             for anchor in signature.anchors:
@@ -210,7 +206,8 @@ class LogSearch:
         entries = ((anchor.encode(), tuple(signatures)) for anchor, signatures in table.items())
         return cls(
             tuple((anchor, tuple(_WORD.findall(anchor)), signatures) for anchor, signatures in entries),
-            tuple((each, tuple((anchor, tuple(_WORD.findall(anchor))) for anchor in each.anchors)) for each in topics),
+            form,
+            () if form is None else tuple((anchor, tuple(_WORD.findall(anchor))) for anchor in form.anchors),
         )
 
 
@@ -291,18 +288,18 @@ class _Scanner:
         """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""
         words = b"\n".join(set(_WORD.findall(held, 0, end)))
         hits, tracebacks = self._hits(held, end, words)
-        topics = self._topics(held, end, words)
+        formed = self._formed(held, end, words)
         tracer = _Tracer(self, self._found.file, held)
         before, position = self._found.lines, 0
-        for start in sorted(hits.keys() | topics.keys()):
+        for start in sorted(hits.keys() | formed):
             before += held.count(b"\n", position, start)
             position = start
             first = self.parsed(line_at(held, start)[0])
             if start in tracebacks:
                 tracer.begin_at(start, before + 1, first)
             self._look(held, start, before + 1, first, hits.get(start, []))
-            for topic in topics.get(start, ()):
-                self._keep_line(before + 1, first, topic)
+            if start in formed:
+                self._keep_line(before + 1, first)
         tracer.finish(is_end=is_end)
         self._found.lines += held.count(b"\n", 0, end)
         self._found.size += end
@@ -336,25 +333,20 @@ class _Scanner:
             at = held.find(TRACEBACK, at + 1, end)
         return hits, tracebacks
 
-    def _topics(self, held: bytes, end: int, words: bytes) -> dict[int, list[LineTopic]]:
-        """Return the topics whose anchor is in a line, by the position of the line."""
-        found: dict[int, list[LineTopic]] = {}
-        for topic, anchors in self._search.topics:
-            lines: set[int] = set()
-            for anchor, parts in anchors:
-                if all(part in words for part in parts):
-                    lines.update(lines_with(held, end, anchor))
-            for begin in first_and_last(sorted(lines)):
-                found.setdefault(begin, []).append(topic)
-        return found
+    def _formed(self, held: bytes, end: int, words: bytes) -> set[int]:
+        """Return the positions of the lines that may have the form."""
+        lines: set[int] = set()
+        for anchor, parts in self._search.form_anchors:
+            if all(part in words for part in parts):
+                lines.update(lines_with(held, end, anchor))
+        return {*first_and_last(sorted(lines))}
 
-    def _keep_line(self, number: int, first: ParsedLine, topic: LineTopic) -> None:
-        """Keep a line of a topic, unless it has enough lines with its key already."""
-        key = topic.key(first.text)
+    def _keep_line(self, number: int, first: ParsedLine) -> None:
+        """Keep a line with the form, unless its process has enough lines with its key already."""
+        key = None if self._search.form is None else self._search.form.key(first.text)
         if key is None:
             return
-        counts, counted = self._found.counts, (f"{topic.name} {key}", first.origin)
-        kept = self._found.kept.setdefault(topic.name, [])
+        counts, counted, kept = self._found.counts, (f"form {key}", first.origin), self._found.errors
         count = counts.get(counted, 0) + 1
         if count > PER_ORIGIN or len(counts) >= MOST_ORIGINS or len(kept) >= MOST_KEPT:
             return
@@ -424,11 +416,7 @@ class _Tracer:
         """Begin a chain at a line with TRACEBACK, unless the line continues one."""
         self._read_until(start)
         self._keep(self._units.take(number, first))
-        if found := _JSON_TRACE.search(self._held, start, line_at(self._held, start)[1]):
-            text = unquoted(found[0].decode("utf-8", "replace"), len(found[0]) * 3)
-            if self._scanner.may_trace(number, first.origin):
-                self._keep(unit_in(self._file, number, first, text))
-        elif not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
+        if not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
             raw = "" if start < 2 else line_at(self._held, line_start(self._held, start - 2))[0]
             self._units.begin(number, first, self._scanner.parsed(raw))
         self._next, self._number = line_at(self._held, start)[1], number + 1

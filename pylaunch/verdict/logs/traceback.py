@@ -5,7 +5,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.line import LogTime, Origin, ParsedLine
 
 HEADER = "Traceback (most recent call last"
@@ -111,15 +111,6 @@ def continues(text: str) -> bool:
 def names_substitute(text: str) -> bool:
     """Return True for the words of a program that uses something else in place of what failed."""
     return _REPLACES.search(text) is not None
-
-
-def unit_in(file: str, number: int, line: ParsedLine, text: str) -> ExceptionUnit | None:
-    """Return the chain of exceptions in a string of a line, as loggers print it that write JSON."""
-    units = UnitGatherer(file)
-    first, *rest = (replace(line, text=each) for each in text.split("\n"))
-    units.begin(number, first, line)
-    ended = (unit for each in rest if (unit := units.take(number, each)) is not None)
-    return next(ended, None) or next(iter(units.rest(is_end=True)), None)
 
 
 class UnitGatherer:

@@ -11,12 +11,9 @@ from enum import IntEnum
 from functools import lru_cache
 
 from pylaunch.features.explain.judgement import error_words as words
-from pylaunch.verdict.logs.scan import KeptLine, LineTopic, LogScan, LogSearch
+from pylaunch.verdict.logs.scan import KeptLine, LineForm, LogScan, LogSearch
 from pylaunch.verdict.logs.signature import SignatureCatalogue
 from pylaunch.verdict.logs.uncaught import lost_another, reports_an_end
-
-ERRORS = "errors"
-"""Name of the topic of lines that have the form of an error: `LogScan.kept[ERRORS]`."""
 
 LONGEST = 600
 _ALIKE = str.maketrans("234678", "111111")
@@ -63,11 +60,6 @@ _EVENT = re.compile(
 )
 """Failure in a list of the events of Kubernetes."""
 
-_FAILED_MESSAGE = re.compile(
-    r"\"(?:msg|message)\": ?\"(?i:failed|failure|could not|unable|cannot)\b.{0,300}\berr(?:or)?\b"
-)
-"""Message of a failure in a line in JSON, whatever its level is."""
-
 _RAISED = re.compile(
     r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8}|\"message\": \")?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}"
     r"(?:[A-Za-z_]\w{0,100}(?:Error|Exception|Exit|Expired|Timeout|Failure|Failed|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound"
@@ -90,12 +82,12 @@ def shape_of(text: str) -> str | None:
 
 def search_of(catalogue: SignatureCatalogue) -> LogSearch:
     """Return the search for the signatures of `catalogue`, and for lines with the form of an error."""
-    return LogSearch.of(catalogue, [LineTopic(ERRORS, words.ANCHORS, shape_of)])
+    return LogSearch.of(catalogue, LineForm(words.ANCHORS, shape_of))
 
 
 def error_lines(scan: LogScan) -> Iterator[KeptLine]:
     """Yield the lines with the form of an error in a log that was searched with `search_of`, in their order."""
-    kept = {line.line: line for line in scan.kept.get(ERRORS, ())}
+    kept = {line.line: line for line in scan.errors}
     kept |= {line.line: line for line in scan.tail if line.line not in kept and error_weight(line.text) is not None}
     for number in sorted(kept):
         yield kept[number]
@@ -111,12 +103,7 @@ def _weight(text: str) -> ErrorWeight | None:
     if _EVENT.match(text):
         return ErrorWeight.ERROR
     level = _level(text)
-    if level == "quiet" and not (
-        _NCCL_WARN.search(text[:HEAD])
-        or _RAISED.match(text)
-        or words.RELAYED.search(text)
-        or _FAILED_MESSAGE.search(text)
-    ):
+    if level == "quiet" and not (_NCCL_WARN.search(text[:HEAD]) or _RAISED.match(text) or words.RELAYED.search(text)):
         return None
     own = _own(plain, level)
     if own is None or reports_an_end(plain):

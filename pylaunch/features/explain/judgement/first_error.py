@@ -99,10 +99,7 @@ def lines_with_errors(facts: LogFacts, known: Mapping[tuple[str, int], Role]) ->
     weight = min((weight for weight, _ in found), default=None)
     weight = ErrorWeight.ERROR if weight is ErrorWeight.ENDS else weight
     left = [each for each in found if weight is not None and each[0] <= weight]
-    at = [(line.time, line.file, line.line) for _, line in left]
-    first = next(
-        (each for here, each in zip(at, left, strict=True) if not any(is_before(one, here) for one in at)), None
-    )
+    first = next((each for each in left if not any(is_before(other, each[1]) for _, other in left)), None)
     weight, line = first or next(iter(left), (None, None))
     return ErrorLines(line, weight, tuple(survived))
 

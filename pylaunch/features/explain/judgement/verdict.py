@@ -36,8 +36,7 @@ from pylaunch.verdict.logs.judgement import (
     cause_of,
     judge_texts,
 )
-from pylaunch.verdict.logs.line import LogTime
-from pylaunch.verdict.logs.scan import EvidenceLine, KeptLine, LogScan, evidence_of
+from pylaunch.verdict.logs.scan import EvidenceLine, LogScan, evidence_of
 from pylaunch.verdict.logs.signature import SignatureCatalogue
 from pylaunch.verdict.logs.traceback import CUT
 from pylaunch.verdict.logs.uncaught import EXCEPTION
@@ -199,16 +198,11 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
         return None  # A signature knows the line, and that it has several causes.
     if facts.ended_by_signal and facts.is_in_exception(lines.first.file, lines.first.line):
         return None  # The process survived it until a signal ended it.
-    at = (lines.first.time, lines.first.file, lines.first.line)
-    return None if any(is_before((each.time, each.file, each.line), at) for each in texts.symptoms) else found
+    return None if any(is_before(each, lines.first) for each in texts.symptoms) else found
 
 
 def _last(scans: Sequence[LogScan]) -> EvidenceLine | None:
     """Return the last line of the log that ends first, as far as times show it."""
     ends = [scan.tail[-1] for scan in scans if scan.tail]
-    first = next((each for each in ends if not any(is_before(_end(other), _end(each)) for other in ends)), None)
+    first = next((each for each in ends if not any(is_before(other, each) for other in ends)), None)
     return None if first is None else evidence_of(first)
-
-
-def _end(line: KeptLine) -> tuple[LogTime | None, str, int]:
-    return line.time, line.file, line.line

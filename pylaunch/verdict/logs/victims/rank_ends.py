@@ -11,7 +11,7 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import continues, lines_inside
+from pylaunch.verdict.logs.traceback import continues
 
 FIRST_END = ("first-end", "first-end-of-step", "rank-exit")
 """Signatures of a launcher's report about the rank that ended first."""
@@ -27,9 +27,6 @@ WORLD = "world-size"
 
 _TERMINATED = re.compile(r"rank {1,8}: (\d{1,7}) \(local_rank: \d{1,7}\) exitcode {1,4}: -15 ")
 LONGEST_LINE = 160
-_ERRORS = "errors"
-"""Topic of the search that keeps lines with the form of an error."""
-
 AFTER = 2
 """Lines that the process of an uncaught exception may still print."""
 
@@ -72,18 +69,14 @@ class RankEnds:
     def ended_after(self, match: LogMatch) -> bool:
         """Return True if the rank of a line, which is no exception, printed afterwards that it ended in order."""
         line = None if match.origin.rank is None or match.exception is not None else self.last.get(match.origin.rank)
-        is_later = line is not None and line.file == match.file and line.line > match.line
-        return is_later and line is not None and ENDED.search(line.text) is not None
+        return line is not None and line.line > match.line and ENDED.search(line.text) is not None
 
     errors: dict[int, KeptLine]
     """Last line of each rank that has the form of an error, where the search kept such lines."""
 
     def shown_last(self, rank: int) -> str:
-        """Return the clause with the last line of a rank, and its last error before; "" without one."""
-        line, error = self.last.get(rank), self.errors.get(rank)
-        if line is not None and error is not None and error.line < line.line:
-            shown = visible_line(error.text)[:LONGEST_LINE]
-            return f"; its last error is {shown!r}, its last line {visible_line(line.text)[:LONGEST_LINE]!r}"
+        """Return the clause with the last line of a rank; "" without one."""
+        line = self.last.get(rank)
         return "" if line is None else f"; its last line is {visible_line(line.text)[:LONGEST_LINE]!r}"
 
 
@@ -95,8 +88,6 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
     symptoms = [(number(each.origin), each) for each in matches if each.signature.role is Role.SYMPTOM]
     units = [unit for scan in scans for unit in scan.exceptions if not LAUNCHER.search(unit.chain[-1].type)]
     lost = [unit for unit in units if ABOUT_OTHERS.search(unit.chain[-1].text)]
-    if len({"" if unit.chain[-1].type in _DROPPED else unit.chain[-1].type for unit in lost}) > 1:
-        lost = []  # They may be about different processes.
     victims = frozenset(
         rank for rank in (*(rank for rank, _ in symptoms), *(number(each.origin) for each in lost)) if rank is not None
     )
@@ -119,10 +110,9 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
         and (rank not in last or last[rank].line <= unit.last + (0 if unit.is_warned else AFTER))
     }
     silent = tuple(sorted(present - victims - erring))
-    over = {scan.file: lines_inside(unit for unit in scan.exceptions if unit.is_warned) for scan in scans}
     errors: dict[int, KeptLine] = {}
-    for line in (line for scan in scans for line in scan.kept.get(_ERRORS, ())):
-        if (rank := number(line.origin)) is not None and not continues(line.text) and not over[line.file](line.line):
+    for line in (line for scan in scans for line in scan.errors):
+        if (rank := number(line.origin)) is not None and not continues(line.text):
             errors[rank] = line
     ended = _TERMINATED.findall(" ".join(line.text for scan in scans for line in scan.tail))
     stopped, first = frozenset(int(rank) for rank in ended), _first_end(matches, last)
@@ -134,9 +124,6 @@ LAUNCHER = re.compile(
 )
 """Exceptions of launchers."""
 
-
-_DROPPED = ("ConnectionResetError", "ConnectionAbortedError", "BrokenPipeError", "EOFError")
-"""Exceptions of one connection that is gone, by what its process did at that moment."""
 
 ABOUT_OTHERS = re.compile(
     r"(?i)time.?out|timed out|\bpeer|connect|refused|reset by|broken.?pipe|\bEOF|\bclosed\b|unreachable|rendezvous"

@@ -35,10 +35,6 @@ _SIGNALLED = re.compile(
     r"(?i)\b(?:got|caught|received|handling) (?:a |the )?(?:(?:signal )?SIG(?:TERM|INT|HUP|USR[12])|signal \d{1,2})\b"
     r"|\bpreempt(?:ed|ion)\b"
 )
-_EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): \S")
-_LEVEL = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
-_OF_ERRORS = (_FAILS, _LEVEL)
-
 _WAITS = (*TIMEOUTS, "group-timeout", "c10d-wait-timeout", "c10d-store-socket-timeout", "nccl-uniqueid-store")
 
 
@@ -75,9 +71,6 @@ def of_report(ends: RankEnds) -> Clue | None:
     first = ends.first
     if first is None or first.rank in ends.victims or first.code == 0:
         return None
-    if first.code == -15:
-        text = f"rank {first.rank} was ended by SIGTERM before the launcher sent a signal{ends.shown_last(first.rank)}"
-        return Clue("stopped-from-outside", text, Confidence.MEDIUM, (first.rank,), because="the launcher's report")
     if first.rank in ends.erring or (first.code == 1 and ends.is_anonymous):
         return None
     if first.rank not in ends.last and not ends.victims:
@@ -89,17 +82,11 @@ def of_report(ends: RankEnds) -> Clue | None:
         else f"ended first, with exit code {first.code}"
     )
     line = ends.last.get(first.rank)
-    if first.code == -SIGABRT and ends.last and all(ENDED.search(each.text) for each in ends.last.values()):
-        text = f"all ranks ended in order; rank {first.rank} aborted at its exit{ends.shown_last(first.rank)}"
-        return Clue("native-crash", text, Confidence.MEDIUM, (first.rank,))
     if line is not None and ENDED.search(line.text) and first.code != -9:
         cause, how = "uneven-data", f"left before the others, and {how}"
     elif first.code == -SIGABRT:
         return None  # The message of an abort is somewhere in the log.
-    says = first.rank in ends.errors or (line is not None and any(each.search(line.text) for each in _OF_ERRORS))
-    ends_with_it = line is not None and (_LEVEL.search(line.text) or _EXCEPTION.match(line.text.strip()))
-    if first.code == 1 and says and not ends_with_it:
-        return None  # It printed an error whose beginning is not in the log.
+    says = first.rank in ends.errors or (line is not None and _FAILS.search(line.text) is not None)
     text = f"rank {first.rank} {how}{'' if says else ', and printed no error'}{ends.shown_last(first.rank)}"
     because = "the launcher reports it as the first failure"
     if says and not signal:

