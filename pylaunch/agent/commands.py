@@ -87,8 +87,6 @@ def parsed(verb: str, words: list[str]) -> dict[str, str]:
     needed = {f"--{name}" for name in VERBS[verb]}
     if 2 * len(options) != len(given) or not needed <= options.keys() <= {"--root", *needed}:
         raise AgentError(f"{verb}: expected {sorted(needed)} and at most --root, each with a value; got {words}")
-    if not options.get("--idle", "0").replace(".", "", 1).isdecimal():
-        raise AgentError(f"job: expected seconds after --idle, got {options['--idle']!r}")
     return {**{name[2:]: value for name, value in options.items()}, **flags}
 
 

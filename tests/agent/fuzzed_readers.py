@@ -70,7 +70,7 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
     """Return each reader with the exceptions that it may raise, and content that it accepts."""
     search, known = search_of(signatures()), signatures()
     prepare = protocol.encode(protocol.Prepare(task(Path("/srv"), ["true"], run=directory.run)))
-    ended = json.dumps(vars(record.NodeOutcome(directory.run, "finished", "", 1.0))).encode()
+    ended = json.dumps(vars(record.NodeOutcome("finished", ""))).encode()
     kept = zlib.decompress(base64.b64decode(node_record.pack(samples.plan(2, 2), "0" * 16, 1.0)))
     return {
         "rank.answer": (examination.decoded_answer, (ValueError,), json.dumps(ANSWER).encode()),

@@ -167,7 +167,7 @@ def test_a_run_whose_container_cannot_be_removed_is_kept_and_named(
     directory = node.root / "runs" / "dead1"
     directory.mkdir(mode=0o700)
     (directory / "container").write_text("docker")
-    (directory / "outcome.json").write_text('{"run": "dead1", "outcome": "refused", "message": "", "time": 0}')
+    (directory / "outcome.json").write_text('{"outcome": "refused", "message": ""}')
     for _ in range(2):
         (left,) = node.cleaned()["left"]
         assert " of run dead1 (docker): cannot connect to the daemon; to remove it: docker rm --force pylaunch-" in left

@@ -109,14 +109,9 @@ class LogIndex(Part):
         """Record the sizes that have grown, if it is time to."""
         if now >= self._next:
             self._next = now + PERIOD_S
-            self.note()
+            self.end()
 
     def end(self) -> Iterable[str]:
-        """Record the sizes that have grown."""
-        self.note()
-        return ()
-
-    def note(self) -> None:
         """Record the sizes that have grown."""
         for name, path in list(self._streams.items()):
             try:
@@ -130,6 +125,7 @@ class LogIndex(Part):
             except OSError as error:
                 del self._streams[name]
                 note(f"when {path} was written is not known from here on: {error.strerror}")
+        return ()
 
     def _append(self, name: str, mark: Mark) -> None:
         path = self._directory.times(name)

@@ -7,7 +7,6 @@ A node without an NVIDIA GPU is not refused:
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import itertools
 import json
@@ -345,10 +344,7 @@ def _report(writing: int, names: list[str]) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
             os.dup2(null, descriptor)
-        for name in os.listdir("/proc/self/fd"):  # A call that never returns must not keep locks and sockets.
-            if int(name) > 2 and int(name) != writing:
-                with contextlib.suppress(OSError):
-                    os.close(int(name))
+        processes.close_files(keep=(writing,))  # A call that never returns must not keep locks and sockets.
         with os.fdopen(writing, "wb") as pipe:
             for each in itertools.chain(nvml_facts(names), ({},)):
                 pipe.write(json.dumps(each).encode() + b"\n")

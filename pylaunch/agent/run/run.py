@@ -311,7 +311,7 @@ class Run:
         if self._signalled and self._workers.ended_from_outside and self.stopping is None:
             self._record.append(protocol.Stopping(self._workers.ended_from_outside, time.time(), by_hand=False))
         self._record.append(protocol.Finished(left, self._checked_for_leftovers(), time.time(), unreadable))
-        self.outcome = NodeOutcome(self.task.run, outcome, message, time.time())
+        self.outcome = NodeOutcome(outcome, message)
 
     def _scrub(self) -> None:
         """Remove secrets from the log files of a run that is over."""

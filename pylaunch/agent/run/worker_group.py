@@ -280,7 +280,7 @@ class WorkerGroup:
 
     def _handle(self, entry: RankConnection, body: dict[str, Any], refusal: str | None) -> Started | Ended | None:
         if entry.rank is None:
-            entry.put(json.dumps(self._answer(entry, body["local_rank"], refusal)).encode() + b"\n")
+            entry.send(self._answer(entry, body["local_rank"], refusal))
             return None
         self._reports[entry.rank] += 1
         if self._reports[entry.rank] > MOST_REPORTS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -17,7 +16,7 @@ from pylaunch.agent.run import spawn
 from pylaunch.agent.run.environment import RefusedError
 from pylaunch.agent.run.prepare import prepare_run
 from pylaunch.agent.run.run import Run
-from pylaunch.agent.shared import leases, rank_files, record, run_processes
+from pylaunch.agent.shared import leases, processes, rank_files, record, run_processes
 from pylaunch.agent.shared.event_loop import EventLoop, Lines
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.shared.sockets import local_socket
@@ -282,7 +281,7 @@ class Supervisor:
                 controller.is_subscribed = True
             self._record.append(protocol.Stopping(reason, time.time(), by_hand))
             self._record.append(protocol.Finished([], [], time.time()))
-            self._end(NodeOutcome(self.directory.run, "aborted", reason, time.time()))
+            self._end(NodeOutcome("aborted", reason))
 
     def _end(self, outcome: NodeOutcome) -> None:
         self._outcome = outcome
@@ -385,7 +384,7 @@ class Supervisor:
         except RefusedError as refusal:
             controller.send(protocol.Refused([*refusal.reasons]))
             controller.is_subscribed = True
-            self._end(NodeOutcome(task.run, "refused", str(refusal), time.time()))
+            self._end(NodeOutcome("refused", str(refusal)))
             return
         self._peers = Peers(self._loop, task.host, task.peers, self._on_peer_stop)
         self._owner = controller
@@ -459,7 +458,4 @@ def _become_daemon(directory: RunDirectory, keep: tuple[int, ...]) -> None:
     log = rank_files.open_regular(directory.file("agent.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) not in keep:
-            with contextlib.suppress(OSError):  # The directory listing had a descriptor of its own.
-                os.close(int(name))
+    processes.close_files(keep)

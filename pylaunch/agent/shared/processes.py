@@ -7,11 +7,12 @@ log of a rank to which they write.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from pylaunch.agent.shared.text import link_of, stat_of, text_or_none
 from pylaunch.base.dataclass import dataclass
@@ -245,3 +246,11 @@ def end_all(
         now = time.monotonic()
         left = find()
     return left
+
+
+def close_files(keep: Collection[int]) -> None:
+    """Close all descriptors of this process but those of stdin, stdout and stderr, and `keep`."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in keep:
+            with contextlib.suppress(OSError):  # The directory listing had a descriptor of its own.
+                os.close(int(name))

@@ -33,14 +33,11 @@ RESERVE_SIZE = 256 << 10
 class NodeOutcome:
     """Outcome of a run on this node."""
 
-    run: str
     outcome: str
     """finished, refused or aborted."""
 
     message: str
     """Reason why no rank was started; "" if one was."""
-
-    time: float
 
 
 class Record:
@@ -80,8 +77,7 @@ class Record:
             os.unlink(self.directory.file(RESERVE))
         if self._unwritten:
             self._write_events()
-        body = {"run": outcome.run, "outcome": outcome.outcome, "message": outcome.message, "time": outcome.time}
-        self._write("outcome.json", json.dumps(body).encode() + b"\n")
+        self._write("outcome.json", json.dumps(vars(outcome)).encode() + b"\n")
 
     def _keep_reserve(self) -> None:
         """Reserve space and an inode for the end of the record, in case ranks fill the disk."""

@@ -95,7 +95,7 @@ def test_no_reader_of_a_run_directory_waits_or_fails_whatever_is_there(
     streams = {"0.out": directory.stream("0.out")}
     assert tail.last_lines(*streams.values()) == []
     assert tail.LogFollower(streams, protocol.Follow({}, None, tail=5)).next(ended=True) is None
-    log_files.LogIndex(directory, streams).note()
+    log_files.LogIndex(directory, streams).end()
     LogLimit(streams.values(), 1).tick(1.0)
     with pytest.raises(OSError, match=r"regular file|directory"):
         Mask(["a long secret"]).scrub(streams["0.out"])
