@@ -58,17 +58,6 @@ def test_a_flood_stays_within_its_limit_and_followers_get_the_newest(node: Node,
     assert {each.path for each in skipped} == {str(log)}
 
 
-def test_a_line_arrives_whole_and_an_unfinished_one_after_a_while(node: Node, tmp_path: Path) -> None:
-    flag = tmp_path / "go"
-    os.mkfifo(flag)
-    controller = node.started(task(tmp_path, f"printf 'whole\\npassw'; read x < {flag}; printf 'ord\\nend'"))
-    assert controller.until(protocol.Output).text == "whole\n"
-    assert controller.until(protocol.Output).text == "passw"
-    flag.write_text("now\n")
-    controller.until(protocol.Finished)
-    assert controller.text("0.out") == "whole\npassword\nend"
-
-
 def test_the_end_of_a_rank_carries_its_last_lines(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "seq 100 >&2; echo not this; exit 1", "seq 30; exit 0"))
     controller.send(protocol.Follow({}, []), protocol.Release(0.0))

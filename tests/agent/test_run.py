@@ -243,26 +243,15 @@ def test_term_goes_to_ranks_and_not_to_their_loaders_and_the_last_half_line_is_k
     assert controller.ended(0).exit_code == 0
 
 
-def test_a_daemon_that_a_rank_left_behind_is_found_by_its_mark_and_ended(node: Node, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hides", ["", "env -i"], ids=["by its mark", "by descent"])
+def test_a_daemon_that_a_rank_left_behind_is_found_and_ended(node: Node, tmp_path: Path, hides: str) -> None:
     os.mkfifo(tmp_path / "gate")
-    controller = node.started(
-        task(tmp_path, "setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & cat gate")
-    )
+    script = f"setsid {hides} sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & cat gate"
+    controller = node.started(task(tmp_path, script))
     pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
     assert is_alive(pid)
     (tmp_path / "gate").write_text("")
     assert controller.until(protocol.Finished).leftovers == []
-    assert not is_alive(pid)
-
-
-def test_a_descendant_that_hides_its_mark_is_found_by_descent(node: Node, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "gate")
-    controller = node.started(
-        task(tmp_path, "setsid env -i sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & cat gate")
-    )
-    pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
-    (tmp_path / "gate").write_text("")
-    controller.until(protocol.Finished)
     assert not is_alive(pid)
 
 
@@ -304,14 +293,6 @@ def test_a_run_that_is_over_is_replayed_from_its_files(node: Node, tmp_path: Pat
     assert controller.ended(0).exit_code == 4
     assert controller.all(protocol.CaughtUp)
     assert "over" in node.open().until(protocol.Failed).message
-
-
-def test_term_to_the_supervisor_stops_the_run(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, PATIENT))
-    controller.pid(0)
-    os.kill(node.supervisor(controller), signal.SIGTERM)
-    assert controller.until(protocol.RankEnd).stopped
-    controller.until(protocol.Finished)
 
 
 def test_the_supervisor_holds_nothing_of_the_connection_that_started_it(node: Node, tmp_path: Path) -> None:
