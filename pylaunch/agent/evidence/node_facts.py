@@ -76,11 +76,6 @@ def _place(text: str) -> tuple[str, int]:
     return socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw), int(port, 16)
 
 
-def existing(until: float) -> frozenset[Ends]:
-    """Return the connections of this host, which are not those of ranks that start later. `until` is monotonic."""
-    return frozenset(row.ends for row in _rows({}, until)[0])
-
-
 def unanswered(
     rows: Iterable[TcpConnection], owners: Mapping[str, int | None], earlier: AbstractSet[Ends]
 ) -> list[protocol.StuckConnection]:
@@ -148,7 +143,7 @@ class NodeFacts:
     def __init__(self, kernel: KernelLog) -> None:
         self._kernel = kernel
         self._clock = _clock()
-        self._earlier = existing(time.monotonic() + SOCKETS_S)
+        self._earlier = frozenset(row.ends for row in _rows({}, time.monotonic() + SOCKETS_S)[0])
         """Connections that existed before the ranks of this run."""
 
         self._at_stop: protocol.HostEvidence | None = None

@@ -161,7 +161,7 @@ def view(rank: int, pid: int, answering: int | None = None) -> protocol.RankView
             letter = fields[0]
     return protocol.RankView(
         rank, "", time.time(), 0.0, shown, letter, round(cpu_s, 2), "", wchan=waits_in(shown), syscall=syscall(shown),
-        main_cpu_s=main_cpu_s(shown), main_switches=_switches(shown),
+        main_cpu_s=main_cpu_s(shown), main_switches=_status(shown, "voluntary_ctxt_switches:", 10),
     )  # fmt: skip
 
 
@@ -185,10 +185,6 @@ def blocks(pid: int, signum: int) -> bool:
 
 def _is_in_mask(pid: int, name: str, signum: int) -> bool:
     return bool((_status(pid, name, 16) or 0) >> (signum - 1) & 1)
-
-
-def _switches(pid: int) -> int | None:
-    return _status(pid, "voluntary_ctxt_switches:", 10)
 
 
 def _status(pid: int, name: str, base: int) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import os
 
@@ -105,11 +104,6 @@ def prune_archives(root: NodeRoot, current: str) -> list[str]:
     used = " ".join([root.archive(current), *(process.command for process in processes.mine())])
     removed = [path for path in root.all_archives()[:-KEPT_ARCHIVES] if path not in used]
     for path in removed:
-        _unlink(path, *glob.glob(glob.escape(path) + ".*"))  # Compiled modules, and partial uploads.
+        for each in (path, *glob.glob(glob.escape(path) + ".*")):  # Compiled modules, and partial uploads.
+            rank_files.remove(each)
     return removed
-
-
-def _unlink(*paths: str) -> None:
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)

@@ -37,7 +37,8 @@ def essentials(python: str) -> tuple[dict[str, str], dict[str, str]]:
         found["python"] = value_or_reason(lambda: python_version(python))
         read = found["environment digest"] = value_or_reason(digest)
         for name, pattern in LIBRARIES.items():
-            found[name] = read if read.startswith(UNREADABLE) else version_of(pattern, installed)
+            versions = (version for each, version in sorted(installed.items()) if re.fullmatch(pattern, each))
+            found[name] = read if read.startswith(UNREADABLE) else next(versions, "")
     return found, installed
 
 
@@ -69,11 +70,6 @@ def python_version(python: str) -> str:
 def environment_of(python: str) -> str:
     """Return the directory that contains `bin/python`: an environment, or a prefix such as /usr. Follows no links."""
     return os.path.dirname(os.path.dirname(python))
-
-
-def version_of(pattern: str, installed: dict[str, str]) -> str:
-    """Return the version of the first distribution whose name matches `pattern`; "" for none."""
-    return next((version for name, version in sorted(installed.items()) if re.fullmatch(pattern, name)), "")
 
 
 def distributions(python: str) -> dict[str, str]:

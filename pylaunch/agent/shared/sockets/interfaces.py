@@ -35,7 +35,8 @@ class UndecidedError(ValueError):
 
 def wanted(question: dict[str, Any]) -> dict[str, Any]:
     """Return the expected profile, interface and variables of this host, and the content of each file."""
-    interface, family = _interface(_chosen_interface(question), question["peers"])
+    chosen = question["interface"] or (LOOPBACK if question["profile"] == "loopback" else "")
+    interface, family = _interface(chosen, question["peers"])
     adapters = _adapters()
     profile = _profile(question["profile"], interface, adapters)
     variables = {"NCCL_DEBUG": "WARN", **socket_variables(interface, family)}
@@ -84,10 +85,6 @@ def _nccl_conf(profile: str, variables: dict[str, str]) -> str:
 def _environment(profile: str, variables: dict[str, str]) -> str:
     body = {"about": MARK, "profile": profile, "variables": variables}
     return json.dumps(body, indent=2, sort_keys=True) + "\n"
-
-
-def _chosen_interface(question: dict[str, Any]) -> str:
-    return str(question["interface"] or (LOOPBACK if question["profile"] == "loopback" else ""))
 
 
 def _interface(chosen: str, peers: list[str]) -> tuple[str, int]:
