@@ -28,8 +28,8 @@ SEGFAULT = "segfault"
 XID_TEXT = r"NVRM: Xid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]+)[^)]*\): (?P<code>\d+)"
 
 TABLE = (
-    (OOM_KILL, r"(?:Memory cgroup out|Out) of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)"),
-    (OOM_KILL, r"oom-kill:(?:.*,task=(?P<name>.*?),pid=(?P<pid>\d+))?"),
+    (OOM_KILL, r"(?:Memory cgroup out|Out) of memory: Kill(?:ed)? process (?P<pid>\d+) \([^)]*\)"),
+    (OOM_KILL, r"oom-kill:(?:.*,task=.*?,pid=(?P<pid>\d+))?"),
     (XID, XID_TEXT),
     (SXID, r"nvidia-nvswitch\d*: SXid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]+)\): (?P<code>\d+)"),
     (LINK_DOWN, r"(?:^|\s)(?P<device>[\w.-]+):? (?:NIC )?[Ll]ink (?:is )?[Dd]own\b"),
@@ -48,16 +48,16 @@ TABLE = (
     (SERVER_BACK, r"nfs: server (?P<device>\S+) OK"),
     (SERVER_BACK, r"Lustre: .*Connection restored to (?P<device>\S+)"),
     (SERVER_BACK, r"ceph: (?P<device>mds\d+) (?:came back|recovery completed)"),
-    (HUNG_TASK, r"(?:INFO: )?task (?P<name>.+?):(?P<pid>\d+) blocked for more than \d+ seconds"),
+    (HUNG_TASK, r"(?:INFO: )?task .+?:(?P<pid>\d+) blocked for more than \d+ seconds"),
     (HUNG_TASK, r"blocked for more than \d+ seconds"),
-    (LOCKUP, r"soft lockup(?: - CPU#\d+ stuck for .*\[(?P<name>.+?):(?P<pid>\d+)\])?"),
+    (LOCKUP, r"soft lockup(?: - CPU#\d+ stuck for .*\[.+?:(?P<pid>\d+)\])?"),
     (LOCKUP, r"rcu.*self-detected stall"),
-    (HARDWARE, r"Memory failure: .*Sending SIGBUS to (?P<name>.+?):(?P<pid>\d+)"),
+    (HARDWARE, r"Memory failure: .*Sending SIGBUS to .+?:(?P<pid>\d+)"),
     (HARDWARE, r"\[Hardware Error\]:.*(?:Uncorrected|[Ff]atal)"),
     (HARDWARE, r"EDAC \w+: \d+ UE |mce: Uncorrected hardware memory error"),
-    (SEGFAULT, r"(?P<name>\S+)\[(?P<pid>\d+)\]: segfault at "),
+    (SEGFAULT, r"\S+\[(?P<pid>\d+)\]: segfault at "),
 )  # fmt: skip
-"""(kind, pattern): the first pattern that matches decides. `device`, `pid`, `name` and `code` name their groups."""
+"""(kind, pattern): the first pattern that matches decides. `device`, `pid` and `code` name their groups."""
 
 MAX_TEXT = 300
 
@@ -74,7 +74,6 @@ class KernelLine:
     pid: int | None = None
     """Process id in the first pid namespace of the host."""
 
-    name: str = ""
     code: int | None = None
     """Number of an Xid or SXid."""
 
@@ -86,7 +85,7 @@ def parse(text: str) -> KernelLine | None:
         if found is not None:
             groups = found.groupdict()
             pid, code = (None if groups.get(name) is None else int(groups[name][:9]) for name in ("pid", "code"))
-            return KernelLine(kind, text[:MAX_TEXT], groups.get("device") or "", pid, groups.get("name") or "", code)
+            return KernelLine(kind, text[:MAX_TEXT], groups.get("device") or "", pid, code)
     return None
 
 
