@@ -6,11 +6,6 @@ virtual links, match nothing.
 
 from __future__ import annotations
 
-import functools
-import re
-
-from pylaunch.base.dataclass import dataclass
-
 OOM_KILL = "oom-kill"
 XID = "xid"
 SXID = "sxid"
@@ -58,37 +53,3 @@ TABLE = (
     (SEGFAULT, r"\S+\[(?P<pid>\d+)\]: segfault at "),
 )  # fmt: skip
 """(kind, pattern): the first pattern that matches decides. `device`, `pid` and `code` name their groups."""
-
-MAX_TEXT = 300
-
-
-@dataclass(frozen=True)
-class KernelLine:
-    """A message of the kernel that is in the table."""
-
-    kind: str
-    text: str
-    device: str = ""
-    """PCI address, network interface, disk or file server; "" for none."""
-
-    pid: int | None = None
-    """Process id in the first pid namespace of the host."""
-
-    code: int | None = None
-    """Number of an Xid or SXid."""
-
-
-def parse(text: str) -> KernelLine | None:
-    """Return the kind and the subject of a kernel message; None for one that is not in the table."""
-    for kind, pattern in _compiled():
-        found = pattern.search(text)
-        if found is not None:
-            groups = found.groupdict()
-            pid, code = (None if groups.get(name) is None else int(groups[name][:9]) for name in ("pid", "code"))
-            return KernelLine(kind, text[:MAX_TEXT], groups.get("device") or "", pid, code)
-    return None
-
-
-@functools.lru_cache(maxsize=None)
-def _compiled() -> list[tuple[str, re.Pattern[str]]]:
-    return [(kind, re.compile(pattern)) for kind, pattern in TABLE]

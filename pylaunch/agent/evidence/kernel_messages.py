@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -12,6 +14,7 @@ from pylaunch import protocol
 from pylaunch.agent.shared import cgroups
 from pylaunch.agent.shared.event_loop import Part
 from pylaunch.base import kernel_log
+from pylaunch.base.dataclass import replace
 
 KMSG = "/dev/kmsg"
 LONGEST_RECORD = 8192
@@ -22,6 +25,7 @@ KEPT = 48
 """Messages of the table that are kept, the newest ones."""
 
 LOOK_S = 1.0
+MAX_TEXT = 300
 
 
 class KernelLog(Part):
@@ -82,18 +86,17 @@ class KernelLog(Part):
 
     def _keep(self, record: bytes, since: float) -> None:
         """Keep a record if it is in the table. Its time is at least `since`, the last look."""
-        line = _parsed(record)
-        if line is None:
-            return
         now = time.clock_gettime(time.CLOCK_MONOTONIC)
         age_s = now - _stamp(record, now)
         at = min(max(time.time() - age_s, since), time.time())
-        if line.kind == kernel_log.OOM_KILL and line.pid is not None and self._knows_pids:
-            if line.pid in self._killed:
+        event = parse(record.partition(b";")[2].partition(b"\n")[0].decode("utf-8", "replace"), at)
+        if event is None:
+            return
+        if event.kind == kernel_log.OOM_KILL and event.pid is not None and self._knows_pids:
+            if event.pid in self._killed:
                 return
-            self._killed.add(line.pid)
-        pid = line.pid if self._knows_pids else None
-        self._kept.append(protocol.KernelEvent(line.kind, at, line.text, line.device, line.code, pid))
+            self._killed.add(event.pid)
+        self._kept.append(event if self._knows_pids else replace(event, pid=None))
 
 
 def _records(descriptor: int, most: int) -> Iterator[bytes | None]:
@@ -113,9 +116,20 @@ def _records(descriptor: int, most: int) -> Iterator[bytes | None]:
             yield record
 
 
-def _parsed(record: bytes) -> kernel_log.KernelLine | None:
-    """Return the message of a record "6,339,5140900,-;text" if it is in the table."""
-    return kernel_log.parse(record.partition(b";")[2].partition(b"\n")[0].decode("utf-8", "replace"))
+def parse(text: str, at: float) -> protocol.KernelEvent | None:
+    """Return the event of a kernel message; None for one that is not in the table."""
+    for kind, pattern in _compiled():
+        found = pattern.search(text)
+        if found is not None:
+            groups = found.groupdict()
+            pid, code = (None if groups.get(name) is None else int(groups[name][:9]) for name in ("pid", "code"))
+            return protocol.KernelEvent(kind, at, text[:MAX_TEXT], groups.get("device") or "", code, pid)
+    return None
+
+
+@functools.lru_cache(maxsize=None)
+def _compiled() -> list[tuple[str, re.Pattern[str]]]:
+    return [(kind, re.compile(pattern)) for kind, pattern in kernel_log.TABLE]
 
 
 def _stamp(record: bytes, unknown: float) -> float:

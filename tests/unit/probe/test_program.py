@@ -21,7 +21,6 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
         "agent.shared.programs",
         "agent.shared.installed",
         "agent.shared.essentials",
-        "base.dataclass",
         "base.kernel_log",
         "protocol.readings.devices",
         "agent.probe.readers.devices.gpu",

@@ -4,11 +4,11 @@ Three hosts with one rank each. Times are seconds; the first failure is at 100.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from signal import SIGABRT, SIGBUS, SIGKILL, SIGSEGV, SIGTERM, SIGXCPU
 from typing import Any
 
-from pylaunch.base import kernel_log
+from pylaunch.agent.evidence import kernel_messages
 from pylaunch.model.diagnosis.cause import Named
 from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity
 from pylaunch.protocol.examination import RankView
@@ -82,9 +82,9 @@ def states(*unfinished: RankState) -> dict[str, tuple[RankState, ...]]:
 
 
 def says(text: str, at: float = 95.0, rank: int | None = None) -> KernelEvent:
-    line = kernel_log.parse(text)
-    assert line is not None
-    return KernelEvent(line.kind, at, line.text, line.device, line.code, line.pid, rank)
+    event = kernel_messages.parse(text, at)
+    assert event is not None
+    return replace(event, rank=rank)
 
 
 def stuck(to: str, *, rank: int | None = 0, retransmits: int = 0) -> StuckConnection:

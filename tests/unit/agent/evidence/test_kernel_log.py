@@ -2,7 +2,8 @@
 
 import pytest
 
-from pylaunch.base.kernel_log import TABLE, parse
+from pylaunch.agent.evidence.kernel_messages import parse
+from pylaunch.base.kernel_log import TABLE
 
 MESSAGES = [
     ("oom-kill", "", 4121, "Memory cgroup out of memory: Killed process 4121 (python3) total-vm:5247896kB, UID:1000"),
@@ -37,13 +38,13 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("kind", "device", "pid", "text"), MESSAGES)
 def test_a_message_has_its_kind_and_its_subject(kind: str, device: str, pid: int | None, text: str) -> None:
-    found = parse(text)
+    found = parse(text, 1.0)
     assert found is not None
     assert (found.kind, found.device, found.pid) == (kind, device, pid)
 
 
 def test_the_number_of_an_xid_is_read() -> None:
-    found = parse(MESSAGES[4][3])
+    found = parse(MESSAGES[4][3], 1.0)
     assert found is not None
     assert found.code == 79
 
@@ -66,4 +67,4 @@ def test_every_kind_has_a_message_here() -> None:
     ],
 )
 def test_messages_of_a_healthy_host_match_nothing(text: str) -> None:
-    assert parse(text) is None
+    assert parse(text, 1.0) is None
