@@ -111,7 +111,8 @@ def read_program(directory: str, words: list[str]) -> list[Names]:
     """
     is_module = words[0] == "-m"
     root = directory if is_module else os.path.dirname(os.path.join(directory, words[0]))
-    waiting = _module_files(root, words[1]) if is_module else [os.path.join(directory, words[0])]
+    # A module that is installed elsewhere has no file here.
+    waiting = _files(root, words[1], "__main__.py")[:1] if is_module else [os.path.join(directory, words[0])]
     found: dict[str, Names] = {}
     while waiting and len(found) < MOST_FILES:
         path = waiting.pop(0)
@@ -141,15 +142,9 @@ def _local_files(root: str, importer: str, name: str) -> list[str]:
     return [path for dotted in (stripped, stripped.rpartition(".")[0]) if dotted for path in _files(root, dotted)]
 
 
-def _files(root: str, dotted: str) -> list[str]:
+def _files(root: str, dotted: str, of_package: str = "__init__.py") -> list[str]:
     place = os.path.join(root, *dotted.split("."))
-    return [path for path in (place + ".py", os.path.join(place, "__init__.py")) if os.path.isfile(path)]
-
-
-def _module_files(root: str, module: str) -> list[str]:
-    """Return the file that `python -m module` runs in `root`; [] for a module that is installed elsewhere."""
-    place = os.path.join(root, *module.split("."))
-    return [path for path in (place + ".py", os.path.join(place, "__main__.py")) if os.path.isfile(path)][:1]
+    return [path for path in (place + ".py", os.path.join(place, of_package)) if os.path.isfile(path)]
 
 
 DEFAULT = "direct"
