@@ -17,12 +17,9 @@ EARLY_SEQUENCE = 8
 """Collectives up to this number belong to the set-up: the first barriers and the broadcast of parameters."""
 
 UNNAMED = ""
-"""Group of lines that do not show theirs."""
+"""Group of lines that do not show theirs (torch before 2.3): their numbers may be of any group, and name nobody."""
 
 _DEFAULT_GROUPS = (UNNAMED, "0", "default_pg")
-_FAR_APART = 16
-"""Numbers of lines without a group that are further apart than this belong to different groups."""
-
 _MUTUAL = ("ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "ALLTOALL", "BARRIER")
 """Operations that end on no rank before all ranks of the group have called them.
 
@@ -72,9 +69,6 @@ class DeviatingRanks:
     others_at: WaitedCollective
     is_waiting: bool
     """False if the minority has not called the collective of the majority, and waits in none."""
-
-    is_sure_of_group: bool
-    """True if the lines name the process group, so that their numbers can be compared."""
 
     @property
     def calls_another(self) -> bool:
@@ -162,9 +156,6 @@ def _groups(lines: Iterable[LogMatch]) -> dict[str, _GroupProgress]:
     for rank, waits in operations.items():
         for wait in waits:
             _wait(groups[group_of.get((rank, wait.number), only)], rank, wait)
-    ambiguous = {rank for rank, waits in operations.items() if len(waits) > 1}
-    if UNNAMED in groups and any(rank in ambiguous for rank in groups[UNNAMED].waits):
-        groups[UNNAMED] = _GroupProgress()  # One rank waits in several groups, and the lines do not show in which.
     return dict(groups)
 
 
@@ -199,7 +190,7 @@ def _deviating(groups: Mapping[str, _GroupProgress]) -> DeviatingRanks | None:
 
 def _of_group(name: str, progress: _GroupProgress) -> DeviatingRanks | None:
     waits = progress.waits
-    if name == UNNAMED and not _may_be_one_group(waits.values()):
+    if name == UNNAMED:
         return None
     reporting = set(waits) | set(progress.enqueued)
     number, times = Counter(wait.number for wait in waits.values()).most_common(1)[0] if waits else (0, 0)
@@ -209,16 +200,15 @@ def _of_group(name: str, progress: _GroupProgress) -> DeviatingRanks | None:
     late = tuple(sorted(rank for rank in reporting - set(waits) if progress.enqueued[rank] < number))
     behind = tuple(sorted(rank for rank, wait in waits.items() if wait.number < number))
     usual = _most_common(of_most.values())
-    is_named = name != UNNAMED
     others = tuple(sorted(of_most))
     if late and not behind:
         last = WaitedCollective(min(progress.enqueued[rank] for rank in late))
-        return DeviatingRanks(late, last, others, usual, is_waiting=False, is_sure_of_group=is_named)
+        return DeviatingRanks(late, last, others, usual, is_waiting=False)
     if behind and not late:
         at = {waits[rank] for rank in behind}
         if len(at) != 1 or next(iter(at)).operation not in _MUTUAL:
             return None
-        return DeviatingRanks(behind, next(iter(at)), others, usual, is_waiting=True, is_sure_of_group=is_named)
+        return DeviatingRanks(behind, next(iter(at)), others, usual, is_waiting=True)
     if behind or late:
         return None
     minority = tuple(sorted(rank for rank, wait in of_most.items() if wait.differs_from(usual)))
@@ -226,13 +216,7 @@ def _of_group(name: str, progress: _GroupProgress) -> DeviatingRanks | None:
     if not minority or 2 * len(same) <= len(reporting):
         return None
     at = {waits[rank] for rank in minority}
-    return DeviatingRanks(minority, min(at, key=str), same, usual, is_waiting=True, is_sure_of_group=is_named)
-
-
-def _may_be_one_group(waits: Iterable[WaitedCollective]) -> bool:
-    """Return True if numbers without a group are alike, or close and beyond the first ones, which all groups have."""
-    numbers = {wait.number for wait in waits}
-    return len(numbers) < 2 or (min(numbers) > EARLY_SEQUENCE and max(numbers) - min(numbers) <= _FAR_APART)
+    return DeviatingRanks(minority, min(at, key=str), same, usual, is_waiting=True)
 
 
 def _most_common(waits: Iterable[WaitedCollective]) -> WaitedCollective:

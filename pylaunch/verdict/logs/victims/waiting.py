@@ -45,24 +45,23 @@ def read_waiting(facts: LogFacts) -> Clue:
 def _of_deviating(found: DeviatingRanks, facts: LogFacts) -> Clue:
     """Return the reading of ranks that deviate from the majority of their process group."""
     who, others = named_ranks(found.ranks), named_ranks(found.others)
-    confidence = Confidence.MEDIUM if found.is_sure_of_group else Confidence.LOW
     if not found.is_waiting:
         if _alone_at_work(found.ranks, facts):
             text = f"{others} waited for {who}, which worked alone for too long: its last collective is {found.at}"
             return Clue("rank0-long-work", text, Confidence.MEDIUM, found.ranks, because=_work(facts))
         text = f"{who} behind: called collective {found.at} last, while {others} waited in {found.others_at}"
-        return Clue("rank-absent", text, confidence, found.ranks)
+        return Clue("rank-absent", text, Confidence.MEDIUM, found.ranks)
     if found.at.number == found.others_at.number:
         at, others_at = str(found.at), str(found.others_at)
         if at == others_at:
             at, others_at = f"{at} of {found.at.elements} elements", f"{found.others_at.elements} elements"
         text = f"{who} waited in another collective than the others: in {at}, {others} in {others_at}"
         because = "operation or size differ at one sequence number"
-        return Clue("collective-mismatch", text, confidence, found.ranks, because=because)
+        return Clue("collective-mismatch", text, Confidence.MEDIUM, found.ranks, because=because)
     text = f"{who} behind: waited in collective {found.at}, while {others} waited in {found.others_at}"
     cause = "collective-mismatch" if found.calls_another else "rank-absent"
     because = "the numbers of one process group differ"
-    return Clue(cause, text, confidence, found.ranks, because=because)
+    return Clue(cause, text, Confidence.MEDIUM, found.ranks, because=because)
 
 
 def _alone_at_work(absent: tuple[int, ...], facts: LogFacts) -> bool:
