@@ -18,20 +18,13 @@ from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Settin
 _ONE_SLIP = 0.92
 """Likeness of two names that differ by one or two letters."""
 
-_ALIKE = 0.8
 _OFF = ("", "0", "false", "off", "no", "n", "f")
 _INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 _OWN_ADDRESSES = ("VLLM_HOST_IP", "SGLANG_HOST_IP", "HOST_IP", "POD_IP")
 """Variables in which a program expects the address of its own node."""
 
-_NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|[0-9]+)")
+_NUMBER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
 _INTERFACE = r"(?!\d{1,3}(?:\.\d{1,3}){3}(?![\w.]))[^\s/=^,\"']{1,15}"
-
-
-def number(value: str) -> int:
-    """Parse `value` as C's strtoll does: digits up to the first character that is none, 0 without any."""
-    found = _NUMBER.match(value.lstrip())
-    return 0 if found is None else int(found[0], 16 if "x" in found[0].lower() else 10)
 
 
 @dataclass(frozen=True)
@@ -55,10 +48,8 @@ class Catalogue:
         rule = self.values.get(name, {})
         if "range" in rule:
             low, high = rule["range"]
-            if _NUMBER.fullmatch(value):
-                return None if low <= number(value) <= high else f"expected {_words_of(low, high)}"
-            as_read = f"; NCCL silently takes it for {number(value)}" if name.startswith("NCCL_") else ""
-            return f"expected {_words_of(low, high)}{as_read}"
+            is_right = _NUMBER.fullmatch(value) and low <= int(value, 16 if "x" in value.lower() else 10) <= high
+            return None if is_right else f"expected {_words_of(low, high)}"
         if "words" in rule:
             words = rule["words"].split()
             return None if value.upper() in map(str.upper, words) else f"expected one of {', '.join(words)}"
@@ -104,11 +95,8 @@ def _unknown(setting: Setting, names: Catalogue) -> LintFinding:
     meant = get_close_matches(setting.name, names.read, n=1, cutoff=_ONE_SLIP)
     if meant:
         return LintFinding(LintLevel.ERROR, setting.where, setting.name, "no such variable", meant[0])
-    like = get_close_matches(setting.name, names.read, n=1, cutoff=_ALIKE)
     text = "not known here: a plug-in's, newer than this list, or a mistake"
-    return LintFinding(
-        LintLevel.WARNING, setting.where, setting.name, text, f"did you mean {like[0]}?" if like else None
-    )
+    return LintFinding(LintLevel.WARNING, setting.where, setting.name, text)
 
 
 def _of_known(setting: Setting, known: Circumstances, names: Catalogue) -> Iterator[LintFinding]:
@@ -118,7 +106,7 @@ def _of_known(setting: Setting, known: Circumstances, names: Catalogue) -> Itera
         return LintFinding(level, setting.where, f"{name}={value}", message, instead)
 
     if value and (problem := names.complaint(name, value)) is not None:
-        yield found(LintLevel.ERROR, problem, _repaired(setting, names))
+        yield found(LintLevel.ERROR, problem)
     elif name in _INTERFACES and value.removeprefix("=") == "lo" and known.are_several:
         text = f"no other machine can be reached over lo, and these are {known.machines}"
         yield found(LintLevel.ERROR, text, "the interface that leads to the other nodes")
@@ -130,13 +118,3 @@ def _of_known(setting: Setting, known: Circumstances, names: Catalogue) -> Itera
     elif name == "NCCL_DEBUG" and value.upper() in ("INFO", "TRACE"):
         text = "kept for every job, it fills the logs of every rank"
         yield found(LintLevel.WARNING, text, "NCCL_DEBUG=WARN, and --env NCCL_DEBUG=INFO for one job")
-
-
-def _repaired(setting: Setting, names: Catalogue) -> str | None:
-    """Return the setting without surplus characters of its value, if that makes the value valid."""
-    words = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
-    bare = setting.value.strip().strip("'\"").strip().replace(", ", ",")
-    for value in (bare, words.get(bare.lower(), bare)):
-        if names.complaint(setting.name, value) is None:
-            return f"{setting.name}={value}"
-    return None

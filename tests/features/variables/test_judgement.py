@@ -21,27 +21,27 @@ FI_LOG_LEVEL=warn               UCX_NET_DEVICES=mlx5_0:1         PATH=/bin
 """
 
 BAD = [
-    ("NCCL_IB_TIMEOUT=32", "0 … 31", None),
-    ("NCCL_IB_RETRY_CNT=15", "0 … 7", None),
-    ("NCCL_IB_DISABLE=true", "silently takes it for 0", "NCCL_IB_DISABLE=1"),
-    ("NCCL_SOCKET_RETRY_CNT=3s", "silently takes it for 3", None),
-    ("NCCL_SOCKET_IFNAME='eth0'", "expected names of interfaces", "NCCL_SOCKET_IFNAME=eth0"),
-    ("NCCL_SOCKET_IFNAME=eth0, eth1", "expected names of interfaces", "NCCL_SOCKET_IFNAME=eth0,eth1"),
-    ("NCCL_SOCKET_IFNAME=averyverylongname0", "expected names of interfaces", None),
-    ("NCCL_IB_HCA=mlx5_0:one", "hca[:port", None),
-    ("NCCL_DEBUG=debug", "expected one of VERSION", None),
-    ("NCCL_NET_GDR_LEVEL=5", "expected one of LOC", None),
-    ("TORCH_NCCL_BLOCKING_WAIT=on", "expected one of 1, true", "TORCH_NCCL_BLOCKING_WAIT=1"),
-    ("TORCH_DISTRIBUTED_DEBUG=VERBOSE", "OFF, INFO, DETAIL", None),
-    ("TP_SOCKET_IFNAME=eth0,eth1", "the name of an interface", None),
-    ("NCCL_SOCKET_IFNAME=10.0.0.1", "expected names of interfaces", None),
-    ("GLOO_SOCKET_IFNAME=eth0,10.0.0.1", "expected names of interfaces", None),
-    ("GLOO_SOCKET_IFNAME==eth0", "names of interfaces", None),
-    ("XLA_FLAGS=xla_dump_to=/tmp", "flags --xla_", None),
-    ("XLA_CLIENT_MEM_FRACTION=much", "number", None),
-    ("CUDA_VISIBLE_DEVICES=0,gpu1", "CUDA ignores another word", None),
-    ("PYTORCH_CUDA_ALLOC_CONF=expandable_segments=True", "key:value", None),
-    ("OMP_NUM_THREADS=0", "at least 1", None),
+    ("NCCL_IB_TIMEOUT=32", "0 … 31"),
+    ("NCCL_IB_RETRY_CNT=15", "0 … 7"),
+    ("NCCL_IB_DISABLE=true", "expected 0 or 1"),
+    ("NCCL_SOCKET_RETRY_CNT=3s", "a whole number 1"),
+    ("NCCL_SOCKET_IFNAME='eth0'", "expected names of interfaces"),
+    ("NCCL_SOCKET_IFNAME=eth0, eth1", "expected names of interfaces"),
+    ("NCCL_SOCKET_IFNAME=averyverylongname0", "expected names of interfaces"),
+    ("NCCL_IB_HCA=mlx5_0:one", "hca[:port"),
+    ("NCCL_DEBUG=debug", "expected one of VERSION"),
+    ("NCCL_NET_GDR_LEVEL=5", "expected one of LOC"),
+    ("TORCH_NCCL_BLOCKING_WAIT=on", "expected one of 1, true"),
+    ("TORCH_DISTRIBUTED_DEBUG=VERBOSE", "OFF, INFO, DETAIL"),
+    ("TP_SOCKET_IFNAME=eth0,eth1", "the name of an interface"),
+    ("NCCL_SOCKET_IFNAME=10.0.0.1", "expected names of interfaces"),
+    ("GLOO_SOCKET_IFNAME=eth0,10.0.0.1", "expected names of interfaces"),
+    ("GLOO_SOCKET_IFNAME==eth0", "names of interfaces"),
+    ("XLA_FLAGS=xla_dump_to=/tmp", "flags --xla_"),
+    ("XLA_CLIENT_MEM_FRACTION=much", "number"),
+    ("CUDA_VISIBLE_DEVICES=0,gpu1", "CUDA ignores another word"),
+    ("PYTORCH_CUDA_ALLOC_CONF=expandable_segments=True", "key:value"),
+    ("OMP_NUM_THREADS=0", "at least 1"),
 ]
 
 
@@ -67,12 +67,11 @@ def test_a_right_value_is_not_worth_a_word(text: str) -> None:
     assert judge([setting(text)]) == ()
 
 
-@pytest.mark.parametrize(("text", "complaint", "instead"), BAD, ids=lambda value: str(value)[:40])
-def test_a_wrong_value_is_an_error_that_says_what_was_expected(text: str, complaint: str, instead: str | None) -> None:
+@pytest.mark.parametrize(("text", "complaint"), BAD, ids=lambda value: str(value)[:40])
+def test_a_wrong_value_is_an_error_that_says_what_was_expected(text: str, complaint: str) -> None:
     finding = only(judge([setting(text)]))
     assert finding.severity is LintLevel.ERROR
     assert complaint in finding.message
-    assert finding.instead == instead
     assert finding.subject == text
 
 
