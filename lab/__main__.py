@@ -1,9 +1,10 @@
 """`python -m lab`: a real cluster on this machine, for demonstrations, tests and benchmarks."""
 
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -18,6 +19,7 @@ from lab.lab import Lab, Request
 from lab.node_faults import faults
 from lab.node_faults.faults import Direction, Fault
 from lab.node_faults.resource_faults import LittleMemory, Stall
+from lab.ssh import login
 from pylaunch.base.dataclass import asdict
 from pylaunch.cli.main import main
 from pylaunch.errors import UsageError
@@ -26,8 +28,6 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import quoted
 from pylaunch.store.files import project_known_hosts
 from pylaunch.terminal import console, document, options
-from pylaunch.transport import process
-from pylaunch.transport.connections import login
 
 name_option = click.option(
     "--name", default="lab", show_default=True, help="Which lab; labs of different names live side by side."
@@ -143,7 +143,7 @@ def status(name: str, as_json: bool) -> None:
 @name_option
 @click.argument("node")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
-def ssh(name: str, node: str, argv: tuple[str, ...]) -> int:
+def ssh(name: str, node: str, argv: tuple[str, ...]) -> NoReturn:
     """Log in to NODE over SSH with the lab's key, or run a command there: python -m lab ssh n1 -- 'uname -a; uptime'.
 
     As with ssh, the words are joined with spaces, and the shell of NODE reads them.
@@ -152,7 +152,8 @@ def ssh(name: str, node: str, argv: tuple[str, ...]) -> int:
     # Options end at NODE, so the -- that people write after it arrives here.
     remote = argv[1:] if argv[:1] == ("--",) else argv
     host = Host(node, lab[node].address, ssh=SshOptions(user="root", private_key=str(lab.spec.paths.key)))
-    return process.run_on_terminal(login(host, str(project_known_hosts(lab.inventory)), remote))
+    words = login(host, str(project_known_hosts(lab.inventory)), remote)
+    os.execvp(words[0], words)
 
 
 @command.command(cls=OfOneLab)

@@ -14,11 +14,11 @@ from lab.nodes import boot, cgroup, kernel
 from lab.nodes.cgroup import Cgroup
 from lab.nodes.node import LabNode
 from lab.spec import LabSpec, Machines
+from lab.ssh import close_all
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError, PylaunchError, UsageError
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
-from pylaunch.transport.connections import close_all
 from pylaunch.transport.process import Completed
 
 TOOL = (sys.executable, "-P", "-m", "lab")

@@ -21,9 +21,7 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.connector import ConnectionFailure, Connector
-from pylaunch.transport.openssh import sharing
 from pylaunch.transport.openssh.connector import OpenSshConnector
-from pylaunch.transport.openssh.sharing import login as openssh_login
 from pylaunch.transport.openssh.sharing import open_connections
 from pylaunch.transport.slurm.connector import SlurmConnector
 from pylaunch.transport.steady_clock import AWAITED
@@ -197,29 +195,7 @@ def connector_of(host: Host, known_hosts: str | None) -> Connector:
             raise ClusterNotReadyError(f"{host.name} is not in the inventory, so it is not connected to")
 
 
-def login(host: Host, known_hosts: str | None, words: Argv) -> Argv:
-    """Return the command line for a person at a terminal: a login to `host`, or `words`, read by its shell."""
-    return openssh_login(host, known_hosts, words)
-
-
 def disconnect(cluster: Cluster) -> None:
     """Stop sharing the open connections to these hosts: the next commands log in again, running ones continue."""
     for host in cluster.hosts:
         connector_of(host, cluster.known_hosts).disconnect()
-
-
-VERSION_S = 10.0
-
-
-def client_version() -> str | None:
-    """Return the version of this machine's OpenSSH client, as "OpenSSH_9.2p1"; None without an answer."""
-    try:
-        answer = process.run(("ssh", "-V"), timeout_s=VERSION_S)
-    except PylaunchError:
-        return None
-    return answer.stderr.partition(",")[0].strip() or None
-
-
-def close_all(address: str, user: str) -> None:
-    """Close all shared connections to `user` on `address`, whichever credentials opened them."""
-    sharing.close_all(address, user)

@@ -7,19 +7,17 @@ OpenSSH's configuration decides address and port of a host (`ssh -G`). paramiko 
 directly, many at a time in one process; OpenSSH itself asks those behind a jump host or a ProxyCommand. Only the key
 exchange takes place: no user name is sent and no command runs.
 
-`keys_for` and `write_known_hosts` read and replace the keys of a host in known_hosts files; other lines stay.
+`known_keys` and `write_known_hosts` read and replace the keys of a host in known_hosts files; ssh-keygen finds them.
 """
 
 import base64
 import hashlib
-import hmac
 import logging
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import paramiko
@@ -80,31 +78,31 @@ def public_key(server: str, text: str) -> HostKey:
     return HostKey(server, kind, blob)
 
 
-def keys_for(text: str, server: str) -> tuple[HostKey, ...]:
-    """Return the keys that the known_hosts file `text` accepts for `server`, without certificate authorities."""
-    entries = (_fields(line) for line in text.splitlines())
-    keys = (
-        HostKey(server, kind, blob) for names, kind, blob in entries if _is_key(kind, blob) and _accepts(names, server)
-    )
-    return tuple(dict.fromkeys(keys))
+def known_keys(file: Path, server: str) -> tuple[HostKey, ...]:
+    """Return the keys that the known_hosts file `file` accepts for `server`, without certificate authorities."""
+    return tuple(dict.fromkeys(key for _, key in _entries(file, server)))
 
 
-def replaced(text: str, keys: Iterable[HostKey]) -> str:
-    """Return the known_hosts file `text` with `keys` as the only keys of their servers; other lines stay."""
-    keys = tuple(keys)
-    servers = {key.place for key in keys}
-    kept = [line for line in (_without(line, servers) for line in text.splitlines()) if line is not None]
-    return "".join(f"{line}\n" for line in (*kept, *(key.line for key in keys)))
+def _entries(file: Path, server: str) -> Iterator[tuple[int, HostKey]]:
+    """Yield the keys for `server` that ssh-keygen finds in `file`, each with the number of its line."""
+    found = process.run(("ssh-keygen", "-F", server, "-f", str(file)), timeout_s=ANSWER_TIMEOUT_S)
+    lines = iter(found.stdout.splitlines())
+    for note, line in zip(lines, lines, strict=False):  # "# Host n1 found: line 7", and the line.
+        kind, blob = line.split()[1:3]
+        if _is_key(kind, blob) and not line.startswith("@"):
+            yield int(note.split()[5]), HostKey(server, kind, blob)
 
 
-def write_known_hosts(path: Path, keys: Iterable[HostKey]) -> None:
-    """Make `keys` the only keys of their servers in `path`. Readers see the old file or the new one."""
+def write_known_hosts(path: Path, keys: Sequence[HostKey]) -> None:
+    """Make `keys` the only keys of their servers in `path`; patterns stay. Readers see the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = replaced(read_known_hosts(path), keys)
+    lines = read_known_hosts(path).splitlines()
+    gone = {number for key in keys for number, _ in _entries(path, key.place)}
+    kept = [line for number, line in enumerate(lines, 1) if number not in gone or set("*?") & set(line.split()[0])]
     with tempfile.NamedTemporaryFile(
         "w", dir=path.parent, prefix=f".{path.name}.", errors="surrogateescape", delete=False
     ) as aside:
-        aside.write(text)
+        aside.write("".join(f"{line}\n" for line in (*kept, *(key.line for key in keys))))
     Path(aside.name).chmod(0o644)
     Path(aside.name).replace(path)
 
@@ -117,53 +115,11 @@ def read_known_hosts(path: Path) -> str:
         return ""
 
 
-def _fields(line: str) -> tuple[str, str, str]:
-    """Return names, kind and key of a line; empty for comments, markers (`@revoked`) and malformed lines."""
-    words = line.split()
-    if len(words) < 3 or words[0].startswith(("#", "@")):
-        return "", "", ""
-    return words[0], words[1], words[2]
-
-
 def _is_key(kind: str, blob: str) -> bool:
     try:
         return base64.b64decode(blob, validate=True)[4 : 4 + len(kind)] == kind.encode() and kind != ""
     except ValueError:  # Not base64, or not even ASCII.
         return False
-
-
-def _accepts(names: str, server: str) -> bool:
-    if names.startswith("|1|"):
-        return _is_hash_of(names, server)
-    patterns = names.lower().split(",")
-    if any(pattern.startswith("!") and _matches(pattern[1:], server) for pattern in patterns):
-        return False
-    return any(_matches(pattern, server) for pattern in patterns)
-
-
-def _matches(pattern: str, server: str) -> bool:
-    # fnmatch has character classes, known_hosts has none: `[10.0.0.1]:2222` is literal.
-    return fnmatchcase(server, pattern.replace("[", "[[]"))
-
-
-def _is_hash_of(hashed: str, server: str) -> bool:
-    try:
-        _, _, salt, digest = hashed.split("|")
-        expected = hmac.new(base64.b64decode(salt), server.encode(), hashlib.sha1).digest()
-        return hmac.compare_digest(expected, base64.b64decode(digest))
-    except ValueError:
-        return False
-
-
-def _without(line: str, servers: set[str]) -> str | None:
-    """Return `line` without the entries for `servers`; None when no entry remains."""
-    names, _, _ = _fields(line)
-    if names.startswith("|1|"):
-        return None if any(_is_hash_of(names, server) for server in servers) else line
-    kept = [name for name in names.split(",") if name.lower() not in servers]
-    if len(kept) == len(names.split(",")):
-        return line
-    return line.replace(names, ",".join(kept), 1) if kept else None
 
 
 ANSWER_TIMEOUT_S = 10
@@ -279,7 +235,7 @@ def _through_openssh(host: Host, route: Route, kinds: Sequence[str]) -> HostKey:
     with tempfile.TemporaryDirectory(prefix="pylaunch-scan-") as directory:
         note = Path(directory) / "known_hosts"
         asked = process.run(_key_exchange(host, note, kinds), timeout_s=3 * ANSWER_TIMEOUT_S)
-        keys = keys_for(read_known_hosts(note), route.place)
+        keys = known_keys(note, route.place)
     if not keys:
         failure = explain_failure(host, asked.stderr)
         raise PylaunchError(failure.reason, hint=failure.hint)
@@ -357,8 +313,7 @@ def scan_keys(cluster: Cluster) -> KeyOffer:
     if cluster.known_hosts is None or not remote:
         raise UsageError("no host of the inventory is reached over SSH", hint="pylaunch trust -i INVENTORY")
     project = Path(cluster.known_hosts)
-    trusted = "\n".join((read_known_hosts(project), read_known_hosts(_own_file())))
-    answers = fetched(remote, lambda place: keys_for(trusted, place))
+    answers = fetched(remote, lambda place: (*known_keys(project, place), *known_keys(_own_file(), place)))
     keys = tuple(answer for answer in answers if isinstance(answer, OfferedKey))
     return KeyOffer(remote, keys, tuple(answer for answer in answers if isinstance(answer, Silent)), project)
 
@@ -366,8 +321,7 @@ def scan_keys(cluster: Cluster) -> KeyOffer:
 def accept(keys: Sequence[OfferedKey], file: Path) -> tuple[str, ...]:
     """Write `keys` to `file`; return the places whose old key the user's own file still trusts."""
     write_known_hosts(file, [each.key for each in keys])
-    own = read_known_hosts(_own_file())
-    return tuple(sorted({key.place for each in keys for key in keys_for(own, each.key.place)}))
+    return tuple(sorted({each.key.place for each in keys if known_keys(_own_file(), each.key.place)}))
 
 
 def _own_file() -> Path:

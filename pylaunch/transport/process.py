@@ -189,13 +189,6 @@ def end_running() -> None:
         _kill_family(process)
 
 
-def run_on_terminal(argv: Argv) -> int:
-    """Run an interactive program on the terminal of this process and return its exit status, as a shell does."""
-    with _finding(argv):
-        returncode = subprocess.run(argv, env=_environment(None), check=False).returncode
-    return returncode if returncode >= 0 else 128 - returncode
-
-
 def start_daemon(argv: Argv, *, log: Path, env: Mapping[str, str] | None = None) -> int:
     """Start `argv` as a daemon that appends its output to `log`, and return its process id."""
     with log.open("ab") as sink, _finding(argv):

@@ -28,7 +28,7 @@ from pylaunch.probe.ask import Unreachable, ask
 from pylaunch.runs.connect.agent_link import Call, LinkError, open_link
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
-from pylaunch.transport.host_keys import keys_for, public_key, read_known_hosts, server_name, write_known_hosts
+from pylaunch.transport.host_keys import known_keys, public_key, server_name, write_known_hosts
 from pylaunch.transport.openssh.connector import OpenSshConnector
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.sharing import control_directory
@@ -270,7 +270,7 @@ def test_a_changed_key_is_shown_against_the_old_one_and_kept_out_until_replaced(
     assert known_hosts(project).read_text() == before
 
     assert run(["trust", "--yes", "--replace"]) == ExitCode.DONE
-    assert keys_for(read_known_hosts(known_hosts(project)), in_file) == (public_key(in_file, server.host_key),)
+    assert known_keys(known_hosts(project), in_file) == (public_key(in_file, server.host_key),)
 
 
 def test_a_host_behind_a_proxy_is_asked_through_it(server: Server, project: Path) -> None:
@@ -286,9 +286,7 @@ def test_a_host_behind_a_proxy_is_asked_through_it(server: Server, project: Path
 
     assert run(["trust", "--yes"]) == ExitCode.DONE
 
-    assert keys_for(read_known_hosts(known_hosts(project)), "hidden.invalid") == (
-        public_key("hidden.invalid", server.host_key),
-    )
+    assert known_keys(known_hosts(project), "hidden.invalid") == (public_key("hidden.invalid", server.host_key),)
 
 
 @contextlib.contextmanager

@@ -10,10 +10,11 @@ import pytest
 
 from lab.lab import Lab
 from lab.nodes.node import LabNode
+from lab.ssh import close_all
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.transport import process
-from pylaunch.transport.connections import close_all, connector_of
+from pylaunch.transport.connections import connector_of
 from tests.lab.controller import Gate, must_be_clean, newest, starting
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command")

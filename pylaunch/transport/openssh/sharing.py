@@ -11,7 +11,6 @@ another route to the host opens a connection of its own, which OpenSSH accepts o
 import hashlib
 import os
 import pwd
-import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,6 @@ from pathlib import Path
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv
-from pylaunch.transport import process
 
 CONNECT_TIMEOUT_S = 10
 
@@ -46,7 +44,7 @@ def options(known_hosts: str | None) -> Argv:
     """
     return (
         "-o", "BatchMode=yes",
-        *_trust(known_hosts),
+        *trust(known_hosts),
         "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}",
         "-o", f"ServerAliveInterval={ALIVE_S}",
         "-o", f"ServerAliveCountMax={ALIVE_COUNT}",
@@ -55,12 +53,8 @@ def options(known_hosts: str | None) -> Argv:
     )  # fmt: skip
 
 
-def login(host: Host, known_hosts: str | None, words: Argv) -> Argv:
-    """Return the ssh command for a person at a terminal: a shell on `host`, or `words`, which the shell there reads."""
-    return ("ssh", *_trust(known_hosts), *destination(host), *([" ".join(words)] if words else []))
-
-
-def _trust(known_hosts: str | None) -> Argv:
+def trust(known_hosts: str | None) -> Argv:
+    """Return the options that check host keys against the project's `known_hosts` and the user's own."""
     files = [config_word(known_hosts)] if known_hosts is not None else []
     files += ["~/.ssh/known_hosts", "~/.ssh/known_hosts2"]
     return ("-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" + " ".join(files))
@@ -148,8 +142,6 @@ def _content(path: str | None) -> str:
 
 
 CONTROL_PERSIST_S = 120
-CLOSES_S = 60.0
-"""For a shared connection to end; one that is stopped does not."""
 
 SHARED: Argv = ("-o", "ControlMaster=auto", "-o", f"ControlPersist={CONTROL_PERSIST_S}")
 UNSHARED: Argv = ("-o", "ControlPath=none")
@@ -201,16 +193,3 @@ def open_connections() -> frozenset[str]:
     with os.scandir(control_directory()) as entries:
         # A name with a dot is a socket that ssh is about to rename.
         return frozenset(entry.name[:LENGTH] for entry in entries if "." not in entry.name)
-
-
-def close_all(address: str, user: str) -> None:
-    """Close all shared connections to `user` on port 22 of `address`, whatever their identity."""
-    for path in _sockets(address, user):
-        process.run(("ssh", "-O", "exit", "-o", f"ControlPath={path}", address), timeout_s=CLOSES_S)
-
-
-def _sockets(address: str, user: str) -> list[Path]:
-    """Return the sockets whose names end with ssh's `%C`: the SHA-1 of this machine's name, address, port and user."""
-    destination = f"{socket.gethostname()}{address}{SSH_PORT}{user}"
-    digest = hashlib.sha1(destination.encode(), usedforsecurity=False).hexdigest()
-    return sorted(control_directory().glob(f"*{digest}"))

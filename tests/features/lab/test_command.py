@@ -8,10 +8,10 @@ from lab import lab as labs
 from lab import spec
 from lab.__main__ import NAME, command
 from lab.node_faults import faults
+from lab.ssh import login
 from pylaunch.cli import main
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Host
-from pylaunch.transport.connections import login
 
 Captured = pytest.CaptureFixture[str]
 NOTE = "note: other labs are up: perf; --name chooses one"

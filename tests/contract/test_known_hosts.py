@@ -1,0 +1,49 @@
+"""Keys in known_hosts files, as ssh-keygen finds them."""
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch.transport.host_keys import HostKey, known_keys, write_known_hosts
+
+BLOB = "AAAAC3NzaC1lZDI1NTE5AAAAIICDgsREyglki0RcQHr7E/qBR5NLWeqRPhlgwG1H4vlS"
+OTHER_BLOB = "AAAAC3NzaC1lZDI1NTE5AAAAIC64eTd3NJaQXqdWAgNrNqLmpqksCKEAUVWKw5LAz0Z2"
+HASHED = "|1|c7Gyps773NxM2sXO6BapHLWvOc8=|w/IiAsymJd2F5GjxNloYhPS3/qc="
+"""`n1`, as `ssh-keygen -H` writes it."""
+
+
+def key(server: str, blob: str = BLOB) -> HostKey:
+    return HostKey(server, "ssh-ed25519", blob)
+
+
+@pytest.mark.parametrize(
+    ("line", "server", "accepted"),
+    [
+        (f"n1,10.0.0.1 ssh-ed25519 {BLOB} comment", "10.0.0.1", True),
+        (f"[10.0.0.1]:2222 ssh-ed25519 {BLOB}", "[10.0.0.1]:2222", True),
+        (f"n*,!n1 ssh-ed25519 {BLOB}", "n1", False),
+        (f"{HASHED} ssh-ed25519 {BLOB}", "n1", True),
+        (f"@revoked n1 ssh-ed25519 {BLOB}", "n1", False),
+        ("n1 ssh-ed25519 rubbish", "n1", False),
+    ],
+)
+def test_a_line_accepts_a_server_when_openssh_would(tmp_path: Path, line: str, server: str, accepted: bool) -> None:
+    (tmp_path / "known_hosts").write_text(f"not an entry\n{line}\n")
+    assert known_keys(tmp_path / "known_hosts", server) == ((key(server),) if accepted else ())
+
+
+def test_only_the_lines_of_the_servers_change(tmp_path: Path) -> None:
+    file, others = tmp_path / "known_hosts", [
+        "# kept by the network team, caf\udce9",
+        f"@cert-authority *.example.com ssh-ed25519 {OTHER_BLOB}",
+        f"n? ssh-ed25519 {OTHER_BLOB}",
+        "",
+        "not an entry",
+        f"n2 ssh-ed25519 {OTHER_BLOB} another server",
+    ]  # fmt: skip
+    own = [f"n1,10.0.0.1 ssh-ed25519 {OTHER_BLOB}", f"{HASHED} ssh-ed25519 {OTHER_BLOB}"]
+    file.write_text("\n".join([*own, *others]), errors="surrogateescape")
+
+    write_known_hosts(file, [key("n1")])
+
+    assert file.read_text(errors="surrogateescape").splitlines() == [*others, f"n1 ssh-ed25519 {BLOB}"]
