@@ -26,9 +26,9 @@ def end_of_job(job: str) -> str:
     return f"Slurm job {job} has ended"
 
 
-def cancellation_of_job(job: str, by: str) -> str:
-    """Return the reason of a run whose job was cancelled by the user `by`; "" where Slurm does not say who it was."""
-    return f"Slurm job {job} was cancelled{f' by {by}' if by else ''} (scancel)"
+def cancellation_of_job(job: str) -> str:
+    """Return the reason of a run whose job a person cancelled."""
+    return f"Slurm job {job} was cancelled (scancel)"
 
 
 def ended_job(reason: str) -> str:
@@ -58,9 +58,6 @@ class JobState:
 
     nodes: str = ""
     """Nodes, as a list of Slurm; "" before the grant."""
-
-    by: str = ""
-    """User who cancelled the job; "" where that is unknown."""
 
     @property
     def is_granted(self) -> bool:

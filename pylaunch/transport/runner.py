@@ -112,21 +112,9 @@ class TaskChange:
 
 
 @dataclass(frozen=True)
-class Tally:
-    """Number of tasks in each final state on one host."""
-
-    ok: int = 0
-    changed: int = 0
-    failed: int = 0
-    unreachable: int = 0
-    skipped: int = 0
-
-
-@dataclass(frozen=True)
 class PlaybookResult:
     """Result of a playbook. It completed on every host that has no failure here."""
 
-    tallies: Mapping[str, Tally]
     failures: tuple[Failure, ...]
     returned: Mapping[str, Mapping[str, Mapping[str, Any]]]
     """Host → task name → return value of the task's module."""
@@ -142,7 +130,6 @@ class PlaybookResult:
     def joined(cls, results: "Sequence[PlaybookResult]") -> "PlaybookResult":
         """Return the results of runs on different hosts as one."""
         return cls(
-            {host: tally for each in results for host, tally in each.tallies.items()},
             tuple(failure for each in results for failure in each.failures),
             {host: tasks for each in results for host, tasks in each.returned.items()},
             tuple(change for each in results for change in each.changes),
@@ -231,7 +218,7 @@ class _Collected:
         self._failures: list[Failure] = []
         self._changes: list[TaskChange] = []
         self._returned: dict[str, dict[str, Mapping[str, Any]]] = {}
-        self._tallies: dict[str, Tally] | None = None
+        self._stats: Mapping[str, Any] | None = None
         self._failed_items: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         """Results of the failed items of a loop, by host and id of the task."""
 
@@ -240,7 +227,7 @@ class _Collected:
     def add(self, event: Mapping[str, Any]) -> Progress | None:
         name, body = event["event"], event.get("event_data", {})
         if name == "playbook_on_stats":
-            self._tallies = _tallies(body)
+            self._stats = body
             return None
         if name == "runner_item_on_failed":
             self._failed_items.setdefault((body["host"], body["task_uuid"]), []).append(body.get("res", {}))
@@ -262,16 +249,14 @@ class _Collected:
         return Progress(host, role, task, status)
 
     def result(self) -> PlaybookResult:
-        if self._tallies is None:
+        if self._stats is None:
             raise ProvisionError("Ansible ended without a summary", evidence=[*self._output])
-        if not self._tallies:
+        if not self._stats["processed"]:
             raise ProvisionError("Ansible found no hosts", evidence=[*self._output])
-        tallies = self._tallies
         # A failure that a rescue section handled does not count.
-        failures = [each for each in self._failures if tallies[each.host].failed or tallies[each.host].unreachable]
-        return PlaybookResult(
-            MappingProxyType(tallies), tuple(failures), MappingProxyType(self._returned), tuple(self._changes)
-        )
+        failed = {*self._stats["failures"], *self._stats["dark"]}
+        failures = tuple(each for each in self._failures if each.host in failed)
+        return PlaybookResult(failures, MappingProxyType(self._returned), tuple(self._changes))
 
 
 _STATUSES = {
@@ -293,15 +278,6 @@ def _diffs(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         for diff in [found] if isinstance(found, Mapping) else found:
             if isinstance(diff, Mapping) and diff.get("before") != diff.get("after"):
                 yield {**diff, "path": path} if path else diff
-
-
-def _tallies(stats: Mapping[str, Any]) -> dict[str, Tally]:
-    names = {"ok": "ok", "changed": "changed", "failures": "failed", "dark": "unreachable", "skipped": "skipped"}
-    hosts: dict[str, dict[str, int]] = {host: {} for host in stats["processed"]}
-    for ansible_name, ours in names.items():
-        for host, count in stats[ansible_name].items():
-            hosts.setdefault(host, {})[ours] = count
-    return {host: Tally(**counts) for host, counts in hosts.items()}
 
 
 def failure_message(results: Sequence[Mapping[str, Any]]) -> str:

@@ -48,7 +48,7 @@ class JobAnswer:
         if self.is_ending or self.state is None:
             return ""
         if self.is_cancelled:
-            return cancellation_of_job(self.job, self.state.by)
+            return cancellation_of_job(self.job)
         # A job that Slurm has put into the queue again has other nodes next.
         is_over = self.state.is_over or self.was_ending or self.state.state in (ENDING, QUEUED)
         return end_of_job(self.job) if is_over else ""

@@ -146,7 +146,7 @@ class RunFollower:
         self._hang_watch = HangWatch(plan, self._examine, lambda: self._state)
         self._serial = protocol.UNASKED
         self._bounds = EventBounds()
-        self._jobs = JobQuestions(plan, commands.job_at_end, fleet.post)
+        self._jobs = JobQuestions(plan, commands.job_state, fleet.post)
         self._watches = False
         """Only passes reports on; see `watch`."""
 

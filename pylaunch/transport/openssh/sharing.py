@@ -90,7 +90,7 @@ def identity(host: Host, known_hosts: str | None) -> str:
     """Return the identity of a connection to `host` with the project's `known_hosts`.
 
     Host: address, port, user, arguments (jump hosts, proxies). Credentials: the private key, its certificate, the
-    SSH agent. Trust: the content of `known_hosts`. Beyond that, every file in ~/.ssh and /etc/ssh.
+    SSH agent. Trust: `known_hosts`. Beyond that, every file in ~/.ssh and /etc/ssh.
     """
     home = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh"
     key = None if host.ssh.private_key is None else Path(host.ssh.private_key).expanduser().absolute()
@@ -99,8 +99,7 @@ def identity(host: Host, known_hosts: str | None) -> str:
         host.address,
         repr(host.ssh),
         os.environ.get("SSH_AUTH_SOCK", ""),
-        *(_file(path) for path in (key, certificate)),
-        _content(known_hosts),
+        *(_file(path) for path in (key, certificate, (known_hosts and Path(known_hosts)) or None)),
         *(_file(path) for path in _files(home, _DEPTH)),
         *(_file(path) for path in _files(_SYSTEM, _DEPTH)),
     ]
@@ -130,15 +129,6 @@ def _file(path: Path | None) -> str:
     except OSError:
         return f"{path} does not exist"
     return f"{path} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
-
-
-def _content(path: str | None) -> str:
-    if path is None:
-        return ""
-    try:
-        return f"{path} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
-    except OSError:
-        return f"{path} does not exist"
 
 
 CONTROL_PERSIST_S = 120

@@ -5,11 +5,9 @@ its fields change between releases.
 """
 
 import os
-import pwd
 import re
 from collections.abc import Mapping, Sequence
 
-from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.hostset import expand
 from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobRequest, JobState, SlurmNode
@@ -23,7 +21,6 @@ STATE_FORMAT = "%A|%T|%r|%S|%N"
 """Fields of squeue: id, state, reason, estimated start, nodes."""
 
 _SUBMITTED = re.compile(r"(\d+)(?:;\S+)?")
-_CANCELLED_BY = re.compile(r"\|CANCELLED by (\d+)")
 _NO_ESTIMATE = ("N/A", "Unknown", "")
 _DOWN = re.compile(r"\bDOWN\b|NOT_RESPONDING|UNKNOWN|\*")
 _GPUS = re.compile(r"(?:^|,)gpu:")
@@ -52,20 +49,6 @@ def states_in(output: str) -> dict[str, JobState]:
             is_waiting = state == "PENDING" and starts not in _NO_ESTIMATE
             found[job] = JobState(state, "" if reason == "None" else reason, starts if is_waiting else "", nodes)
     return found
-
-
-def canceller(output: str, job: str) -> str:
-    """Return the user who cancelled `job`, by name if this host knows it, in the output of sacct: JobID|State.
-
-    "" where sacct does not say, as without accounting (slurmdbd).
-    """
-    found = _CANCELLED_BY.search(next((line for line in output.splitlines() if line.startswith(f"{job}|")), ""))
-    if found is None:
-        return ""
-    try:
-        return pwd.getpwuid(int(found[1])).pw_name
-    except (KeyError, OverflowError):
-        return f"uid {found[1]}"
 
 
 def details_in(output: str, job: str) -> JobDetails:
@@ -178,18 +161,6 @@ def job_states(jobs: Sequence[str]) -> dict[str, JobState]:
     listed = f"--jobs={','.join(jobs)}"
     answer = _known("squeue", "squeue", "--noheader", "--states=all", listed, f"--format={STATE_FORMAT}")
     return {} if answer is None else states_in(answer)
-
-
-def job_at_end(job: str) -> JobState:
-    """Return the state of `job`, with the user who cancelled it if the accounting of Slurm says so.
-
-    Raises ClusterNotReadyError.
-    """
-    state = job_state(job)
-    if state.state != "CANCELLED" or process.program_path("sacct") is None:
-        return state
-    ended = _run(("sacct", "--allocations", "--noheader", "--parsable2", f"--jobs={job}", "--format=JobID,State"))
-    return replace(state, by=canceller(ended.stdout, job))
 
 
 def nodes_of(listed: str) -> tuple[SlurmNode, ...]:

@@ -56,12 +56,12 @@ def test_the_inventory_named_in_pylaunch_toml_starts_at_its_directory(working_di
     ("text", "complaint"),
     [
         ("inventory = \n", "at line 1"),
-        ('inventory = "a"\ninventry = "b"\n', "unknown key: inventry"),
-        ("inventory = 3\n", "expected a path, got 3"),
-        ("env = 3\n", "env: expected a table, got 3"),
-        ('[env]\nnames = "a"\n', "env: unknown key: names"),
+        ('inventory = "a"\ninventry = "b"\n', "unknown field `inventry`"),
+        ("inventory = 3\n", re.escape("Expected `str | null`, got `int` - at `$.inventory`")),
+        ("env = 3\n", re.escape("Expected `object`, got `int` - at `$.env`")),
+        ('[env]\nnames = "a"\n', re.escape("unknown field `names` - at `$.env`")),
         *(
-            (f"[env]\nname = {json.dumps(name)}\n", re.escape("env.name: expected 1 to 64 letters"))
+            (f"[env]\nname = {json.dumps(name)}\n", re.escape("at `$.env.name`"))
             for name in ("../x", "a/b", "", ".hidden", "-x", "a b", "a\n", "é", "a" * 65, 3)
         ),
     ],

@@ -46,7 +46,7 @@ class Slurm:
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         if not state:
             raise ClusterNotReadyError("squeue: Unable to contact slurm controller")
-        return JobState(state, by="alice" if state == "CANCELLED" else "")
+        return JobState(state)
 
 
 def answers(slurm: Slurm) -> list[JobAnswer]:
@@ -70,7 +70,7 @@ def answers(slurm: Slurm) -> list[JobAnswer]:
 def test_slurm_is_asked_once_for_all_nodes_of_a_job_and_until_it_has_ended() -> None:
     slurm = Slurm("CANCELLED")
     (answer,) = answers(slurm)
-    assert (answer.end, answer.is_cancelled, slurm.asked) == ("Slurm job 7 was cancelled by alice (scancel)", True, 1)
+    assert (answer.end, answer.is_cancelled, slurm.asked) == ("Slurm job 7 was cancelled (scancel)", True, 1)
     assert answer.at < time.time() - 1.0
     first, last = answers(Slurm("COMPLETING", "COMPLETING", "", "CANCELLED"))
     assert (first.is_ending, first.end, last.is_cancelled) == (True, "", True)
@@ -94,7 +94,7 @@ def test_only_a_cancelled_job_was_ended_by_a_person(states: tuple[str, ...], end
 
 def followed(slurm: Slurm, monkeypatch: pytest.MonkeyPatch, *messages: tuple[str, object]) -> tuple[Outcome, Listener]:
     """Outcome of a run whose nodes send `messages`, while Slurm reports the states of `slurm`."""
-    monkeypatch.setattr(commands, "job_at_end", slurm.state_of)
+    monkeypatch.setattr(commands, "job_state", slurm.state_of)
     listener = Listener()
 
     async def follow() -> Outcome:
@@ -119,7 +119,7 @@ def test_nobody_of_a_cancelled_job_is_lost_or_called_again(monkeypatch: pytest.M
     signalled = protocol.Stopping(protocol.SIGNALLED, time.time())
     messages = (("n1", killed), ("n1", signalled), ("n1", CLOSED), ("n2", CLOSED), ("n3", Lost(end_of_job("7"))))
     outcome, listener = followed(Slurm("COMPLETING", "CANCELLED"), monkeypatch, *messages)
-    assert (outcome.status, outcome.reason) == (Status.STOPPED, "Slurm job 7 was cancelled by alice (scancel)")
+    assert (outcome.status, outcome.reason) == (Status.STOPPED, "Slurm job 7 was cancelled (scancel)")
     assert (outcome.by_hand, outcome.causes) == (True, ())
     assert outcome.unproven == ("n1", "n2", "n3")
     assert contacts(listener) == []
@@ -139,7 +139,7 @@ def test_a_node_that_was_lost_or_has_a_connection_when_slurm_answers_is_not_call
 ) -> None:
     called: list[str] = []
     slurm, listener = Slurm("RUNNING"), Listener()
-    monkeypatch.setattr(commands, "job_at_end", slurm.state_of)
+    monkeypatch.setattr(commands, "job_state", slurm.state_of)
     monkeypatch.setattr(Fleet, "reconnect", lambda _, host: called.append(host))
 
     async def story() -> None:
@@ -157,7 +157,7 @@ def test_a_node_that_was_lost_or_has_a_connection_when_slurm_answers_is_not_call
 
 def test_a_watcher_does_not_ask_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     slurm = Slurm("CANCELLED")
-    monkeypatch.setattr(commands, "job_at_end", slurm.state_of)
+    monkeypatch.setattr(commands, "job_state", slurm.state_of)
     signalled = [(host.name, protocol.Stopping(protocol.SIGNALLED, 1.0)) for host in HOSTS]
     finished = [(host.name, protocol.Finished([], [], 2.0)) for host in HOSTS]
 

@@ -99,17 +99,3 @@ def test_a_job_has_its_state_its_nodes_and_its_gpus() -> None:
 def test_devices_differ_by_node_and_a_node_whose_devices_have_no_numbers_is_missing() -> None:
     output = "n1|0,1\nn2|3\nn3|\nn4|NoDevFiles\nMIG|MIG-4f5\nnoise\n"
     assert commands.visible_devices(output) == {"n1": (0, 1), "n2": (3,), "n3": (), "n4": ()}
-
-
-@pytest.mark.parametrize(
-    ("output", "user"),
-    [
-        ("20|CANCELLED by 0\n", "root"),
-        ("120|CANCELLED by 1000\n20|CANCELLED by 4294967294\n", "uid 4294967294"),
-        ("20|CANCELLED\n", ""),
-        ("20|RUNNING\n", ""),
-        ("", ""),
-    ],
-)
-def test_who_cancelled_a_job_is_known_to_the_accounting_alone(output: str, user: str) -> None:
-    assert commands.canceller(output, "20") == user
