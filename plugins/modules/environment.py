@@ -305,7 +305,8 @@ def fetch(index, file, digest, destination):
 def opened(place, file):
     """Open a wheel in a directory or an index. Raises the errors of `open` and `open_url`."""
     if place.startswith("/"):
-        return open(os.path.join(place, file), "rb")
+        # Without O_NONBLOCK, a FIFO of that name would wait for a writer; like this it is empty, and its hash is wrong.
+        return os.fdopen(os.open(os.path.join(place, file), os.O_RDONLY | os.O_NONBLOCK), "rb")
     with open_url("%s/%s/" % (place.rstrip("/"), file.split("-", 1)[0]), timeout=ANSWER_S) as page:
         here, text = page.geturl(), page.read().decode()
     for link in re.findall(r'href="([^"]+)"', text):

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import io
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -150,9 +151,12 @@ def test_a_wheel_that_was_changed_is_refused_and_the_current_environment_stays(s
 
 
 def test_a_host_that_reaches_no_index_is_told_the_variable(source: Path, tmp_path: Path) -> None:
-    message = failure_of(install(tmp_path, source, python_env_index="http://me:s3cret@127.0.0.1:9/simple, /nowhere"))
     uv = manifest_of(source).uv
+    os.mkfifo(tmp_path / uv)  # Nobody writes to it.
+    index = f"http://me:s3cret@127.0.0.1:9/simple, {tmp_path}, /nowhere"
+    message = failure_of(install(tmp_path, source, python_env_index=index))
     assert message.startswith(f"cannot get {uv} (http://127.0.0.1:9/simple: [Errno 111] Connection refused; ")
+    assert f"{tmp_path} has another file" in message
     assert "/nowhere: No such file or directory): set python_env_index to a package index or a directory" in message
 
 

@@ -129,7 +129,7 @@ def test_a_job_that_can_never_run_is_cancelled(slurm: FakeSlurm, reason: str) ->
 def test_a_job_that_ends_in_the_queue_is_reported_with_its_state(slurm: FakeSlurm) -> None:
     slurm.write(states=PENDING.format("Priority", "N/A") + "7|CANCELLED|Priority|N/A|\n")
     events: list[str] = []
-    with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 ended before it had its nodes \(CANCELLED\)"):
+    with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 was cancelled \(scancel\) before it had its nodes"):
         allocate(JobRequest(2), events.append, slurm.pause)
     assert lines(events) == ["Slurm job 7 submitted: 2 nodes", "Slurm job 7 is PENDING (Priority)"]
     assert not slurm.read("cancelled")

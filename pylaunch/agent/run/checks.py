@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import pwd
 import shlex
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 
 from pylaunch import protocol
@@ -24,6 +26,9 @@ FIRST_LINE = 512
 ABSENT = 66
 LOOK_FOR = f"import importlib.util, sys; sys.exit({ABSENT} if importlib.util.find_spec(sys.argv[1]) is None else 0)"
 MOST_TEXT = 300
+OWN_NAME_S = 2.0
+"""Timeout of looking up the host name of this node."""
+
 LOOK_S = 30.0
 """Timeout of looking for a module, for interpreters on slow file systems."""
 
@@ -213,12 +218,7 @@ def _hostname(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     has_interface = task.gloo == "torch" and "GLOO_SOCKET_IFNAME" in task.env
     if not task.gloo or has_interface or task.machines == 1 or task.world_size <= len(task.ranks):
         return
-    name = socket.gethostname()
-    try:
-        addresses = {str(found[4][0]) for found in socket.getaddrinfo(name, None, socket.AF_INET)}
-    except (OSError, UnicodeError):  # UnicodeError: the name is no domain name.
-        return
-    loopback = sorted(address for address in addresses if address.startswith("127."))
+    loopback = sorted(address for address in _own_addresses() if address.startswith("127."))
     if loopback:
         text = f"its own host name resolves to {loopback[0]}, where no other node can reach it"
         hint = "pylaunch provision --roles host_baseline"
@@ -228,6 +228,20 @@ def _hostname(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
             text = f"{error}, so that the interface of the ranks is not known; and {text}"
             hint = "an address that all nodes reach: fabric_address= or ansible_host= in an inventory (pylaunch init)"
         yield protocol.Reason("hostname-loopback", text, hint)
+
+
+def _own_addresses() -> list[str]:
+    """Return the IPv4 addresses of this node's host name; none if no name server answers within OWN_NAME_S."""
+    found: list[str] = []
+
+    def look_up() -> None:
+        with contextlib.suppress(OSError, UnicodeError):  # UnicodeError: the name is no domain name.
+            found.extend(str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET))
+
+    lookup = threading.Thread(target=look_up, daemon=True)
+    lookup.start()
+    lookup.join(OWN_NAME_S)
+    return [*dict.fromkeys(found)]
 
 
 def _logout() -> Iterator[protocol.Reason]:

@@ -14,7 +14,16 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features.slurm.job_script import daemon_argv, job_script
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
-from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobRequest, JobState, SlurmJob, SlurmNode
+from pylaunch.model.slurm_job import (
+    UNKNOWN,
+    JobDetails,
+    JobRequest,
+    JobState,
+    SlurmJob,
+    SlurmNode,
+    cancellation_of_job,
+    end_of_job,
+)
 from pylaunch.runs.prepare.launch import AgentArchive, build
 from pylaunch.store.files import job_files
 from pylaunch.transport import process
@@ -103,15 +112,16 @@ def allocate(request: JobRequest, emit: EmitJob, pause: Pause = wait) -> Allocat
     job = commands.submit(request, job_script(build()))
     emit(f"Slurm job {job} submitted: {request.nodes} node{'s' * (request.nodes != 1)}")
     with _cancelled_on_error(job, emit):
-        return _once_granted(job, emit, pause)
+        began = time.monotonic()
+        _until_granted(job, emit, pause)
+        return _allocation_of(job, commands.job_details(job), emit, f" after {time.monotonic() - began:.1f} s")
 
 
-def _once_granted(job: str, emit: EmitJob, pause: Pause) -> Allocation:
-    began = time.monotonic()
-    state = _granted(job, emit, pause)
-    nodes = commands.nodes_of(state.nodes)
-    found = SlurmJob(job, nodes, *_devices(job, commands.job_details(job), nodes))
-    emit(_granted_news(found, f" after {time.monotonic() - began:.1f} s"))
+def _allocation_of(job: str, details: JobDetails, emit: EmitJob, waited: str = "") -> Allocation:
+    """Return the nodes of a granted `job`, whoever submitted it."""
+    nodes = commands.nodes_of(details.state.nodes)
+    found = SlurmJob(job, nodes, *_devices(job, details, nodes))
+    emit(f"Slurm job {job} has {fold(node.name for node in nodes)}{waited}")
     return Allocation(found, cluster_of(found), emit)
 
 
@@ -130,10 +140,6 @@ def _cancelled_on_error(job: str, emit: EmitJob) -> Iterator[None]:
         raise
 
 
-def _granted_news(job: SlurmJob, waited: str = "") -> str:
-    return f"Slurm job {job.id} has {fold(node.name for node in job.nodes)}{waited}"
-
-
 def _left(job: str, reason: str) -> str:
     return f"note: Slurm does not answer ({reason}); job {job} was not ended: scancel {job}"
 
@@ -146,10 +152,7 @@ def allocation_here(job: str, emit: EmitJob) -> Allocation:
             f"SLURM_JOB_ID is {job}, and this Slurm job does not run ({details.state.state})",
             hint="leave the shell of that allocation, or connect over SSH: --scheduler none",
         )
-    nodes = commands.nodes_of(details.state.nodes)
-    granted = SlurmJob(job, nodes, *_devices(job, details, nodes))
-    emit(_granted_news(granted))
-    return Allocation(granted, cluster_of(granted), emit)
+    return _allocation_of(job, details, emit)
 
 
 def _devices(
@@ -163,15 +166,14 @@ def _devices(
     return commands.devices_of(job, requests), needed
 
 
-def _granted(job: str, emit: EmitJob, pause: Pause) -> JobState:
-    """Return the state of a job that has its nodes. Raises ClusterNotReadyError for one that ends before."""
+def _until_granted(job: str, emit: EmitJob, pause: Pause) -> None:
+    """Wait until a job has its nodes. Raises ClusterNotReadyError for one that ends before."""
     answers, reported = _answers(lambda: commands.job_state(job), job, emit, pause), JobState("")
     while not (state := next(answers)).is_granted:
         _check_hope(job, state)
         if state != reported:
             emit(waiting_news(job, state))
             reported = state
-    return state
 
 
 def waiting_news(job: str, state: JobState) -> str:
@@ -206,12 +208,10 @@ def _answers(ask: Callable[[], Answer], job: str, emit: EmitJob, pause: Pause) -
 def _check_hope(job: str, state: JobState) -> None:
     """Raise ClusterNotReadyError for a job that has ended in the queue, or never leaves it."""
     if state.is_over:
+        why = f"{state.state}: {state.reason}" if state.reason else state.state
         # The reason of a cancelled job is still that for which it waited.
-        why = f": {state.reason}" if state.reason and state.state != "CANCELLED" else ""
-        raise _JobOverError(
-            f"Slurm job {job} ended before it had its nodes ({state.state}{why})",
-            hint=f"scontrol show job {job} shows its end",
-        )
+        ended = cancellation_of_job(job) if state.state == "CANCELLED" else f"{end_of_job(job)} ({why})"
+        raise _JobOverError(f"{ended} before it had its nodes", hint=f"scontrol show job {job} shows its end")
     if state.reason in NEVER:
         raise ClusterNotReadyError(
             f"Slurm job {job} can never run as it is requested: {state.reason}",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import socket
+import threading
 
 import pytest
 
@@ -45,3 +46,11 @@ def test_a_host_name_on_loopback_is_refused_where_gloo_listens_there(
     for reason in checks._hostname(unknown):
         assert reason.message.startswith("b.invalid cannot be reached: Name or service not known, so that")
         assert reason.hint.startswith("an address that all nodes reach: ")
+
+
+def test_a_name_server_that_does_not_answer_delays_a_start_by_its_limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(checks, "OWN_NAME_S", 0.05)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *asked: answers.wait() and [])
+    assert checks._own_addresses() == []
+    answers.set()
