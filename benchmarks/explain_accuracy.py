@@ -60,7 +60,8 @@ or by the program that was written to fail so, before anything was run on it.
 - *threads*: public threads, drawn by a rule: the first thread of each query that has pasted output and an outcome,
   whatever it is about. Only the counts of their words are kept, so these rows are the ranker **without one signature**,
   each batch by weights that were fitted without it. `benchmarks/train_classifier.py --measure` repeats both. Of the
-  sixth batch the texts are kept, so its row is `explain` as it is; nothing was learnt from it.
+  sixth batch the texts are kept, so its row is `explain` as it is. No signature and no word was learnt from it, but the
+  share of the words below which a signature is not sure was chosen with it in view: its new row is no blind one.
 
 *Right alone*: the one cause that is named is that of the thread, or one that it left open. *Among three*: it is one of
 up to three that are shown without a decision. *Others shown*: it is not among these. *No cause in it*: logs whose text
