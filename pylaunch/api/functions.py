@@ -22,6 +22,7 @@ from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_run
 from pylaunch.runs.events import StartEvent, notice
+from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.store import runs
@@ -100,13 +101,13 @@ def start(
             emit(event)
         try:
             return starting.run(recorded, replace(wanted, relays_output=False), emit, interrupter)
-        except ClusterNotReadyError:
+        except (ClusterNotReadyError, InterruptedBeforeReleaseError):
             refused = runs.read(planned.plan.run).outcome
             if refused is None:
                 raise
             return refused
 
-    return RunHandle(planned.plan.run, work)
+    return RunHandle(planned.plan.run, work, starts=True)
 
 
 def _with_features(job: JobSpec, values: Mapping[str, object]) -> JobSpec:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.outcome import Outcome
+from pylaunch.model.plan import base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.events import LinesWritten, RunEvent, StartEvent
 from pylaunch.runs.follow.run_follower import rank_streams
@@ -90,6 +91,10 @@ Work = Callable[[Callable[[StartEvent], None], Interrupter], Outcome]
 """Follows a run to its end; gets the receiver of events, and the interrupter that stops the run."""
 
 
+_STARTERS: dict[str, tuple[Interrupter, threading.Thread]] = {}
+"""Threads of this process that start a run, which any handle of that run may stop."""
+
+
 class WaitTimeoutError(PylaunchError, TimeoutError):
     """The run had not ended in time. It continues."""
 
@@ -101,7 +106,8 @@ class RunHandle:
     methods may be called from any thread.
     """
 
-    def __init__(self, run: str, work: Work) -> None:
+    def __init__(self, run: str, work: Work, *, starts: bool = False) -> None:
+        """`starts` says that `work` is the controller of the run."""
         self._run = run
         self._interrupter = Interrupter()
         self._changed = threading.Condition()
@@ -109,6 +115,8 @@ class RunHandle:
         self._outcome: Outcome | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._follow, args=(work,), name=f"pylaunch run {run}", daemon=True)
+        if starts:
+            _STARTERS[run] = (self._interrupter, self._thread)
         self._thread.start()
 
     def __repr__(self) -> str:
@@ -184,9 +192,10 @@ class RunHandle:
         """
         record = self._record()
         runs.Recorder(record.plan.run, lambda text: None).ask_to_stop()
-        if self._thread.is_alive() and not record.has_started:
-            self._interrupter.interrupt(f"stopped by the program that started run {self.id}")
-            self._thread.join()
+        interrupter, thread = _STARTERS.get(base_of(self.id), (self._interrupter, None))
+        if thread is not None and not record.has_started:
+            interrupter.interrupt(f"stopped by the program that started run {self.id}")
+            thread.join()
             record = self._record()
         return stop_run(record, lambda event: None, now=now)
 
@@ -214,6 +223,7 @@ class RunHandle:
             outcome = work(self._receive, self._interrupter)
         except BaseException as caught:  # noqa: BLE001 -- raised in the thread that waits
             error = caught
+        _STARTERS.pop(self._run, None)
         with self._changed:
             self._outcome, self._error = outcome, error
             self._changed.notify_all()

@@ -8,6 +8,7 @@ from pathlib import Path
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome
+from pylaunch.model.plan import base_of
 from pylaunch.render import PlannedRun
 from pylaunch.runs.events import RanksReleased, StartEvent
 from pylaunch.runs.prepare.session import TakenError
@@ -128,7 +129,7 @@ def _detached(planned: PlannedRun, options: StartOptions, shown: Presentation, s
         view.show(event)
         _report(shown, event)
         if isinstance(event, RanksReleased):
-            terminal.let_go()
+            terminal.let_go(base_of(event.plan.run))
 
     return ending.of(_ended(lambda: run(recorded, replace(options, relays_output=False), show, signals), shown, view))
 
@@ -151,12 +152,16 @@ def _report_end(shown: Presentation, ending: RunEnding) -> None:
 
 
 def _at_terminal(run: str, background: Background, log: Path) -> int:
-    """Return 0 when the ranks of the background process run, or its exit code if it ended before."""
-    code = wait_until_well(background, log)
-    if code is not None:
+    """Return 0 when the ranks of the background process run, or its exit code if it ended before.
+
+    The run that has started is another one than `run` where that lost its turn in the queue.
+    """
+    started = wait_until_started(background, log)
+    if not started:
+        code = background.exit_code()
         current().printed_error = _recorded_error(run, code)
         return code
-    plan = runs.read(run).plan
+    run, plan = started, runs.read(started).plan
     if (job := plan.nodes[0].host.slurm_job) is not None and plan.submitted_job is None:
         console.say(f"note: run {run} ends with Slurm job {job}, and a batch script ends here without waiting for it")
     console.say(
@@ -182,21 +187,17 @@ def _recorded_error(run: str, code: int) -> PylaunchError | None:
 POLL_S = 0.05
 
 
-def wait_until_well(background: Background, log: Path) -> int | None:
-    """Print the log of the background process until its ranks run; return None, or its exit code if it ended before."""
+def wait_until_started(background: Background, log: Path) -> str:
+    """Print the log of the background process until its ranks run; return their run, or "" when it ended before."""
     shown = 0
-    well: bool | None = None
-    while well is None:
+    started: str | None = None
+    while started is None:
         try:
-            well = background.is_well(POLL_S)
+            started = background.started(POLL_S)
         except KeyboardInterrupt:
             background.interrupt()
         shown = _show(log, shown)
-    if well:
-        return None
-    code = background.exit_code()
-    _show(log, shown)
-    return code
+    return started
 
 
 def _show(log: Path, shown: int) -> int:

@@ -79,7 +79,8 @@ class Reason:
 
 @dataclass(frozen=True)
 class Ping:
-    serial: int
+    leads: bool
+    """The controller decides for the run: the node relies on it when another node is lost."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,6 @@ PHASES = ("new", "prepared", "running", "stopping", "finished")
 
 @dataclass(frozen=True)
 class Pong:
-    serial: int
     time: float
 
 

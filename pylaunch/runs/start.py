@@ -4,7 +4,7 @@
     recorded = begin(planned, options, emit)           the run has an id, and a record that other verbs find
     outcome  = run(recorded, options, emit)            attempts: connect, prepare, release, follow
 
-`start` does the last two, and queues again when another run took its turn. All of them report with `emit`, in the
+`start` does the last two. `run` queues again when another run took its turn. All of them report with `emit`, in the
 calling thread. They install no signal handlers: `interrupts` says what may interrupt a run.
 """
 
@@ -117,14 +117,7 @@ def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: In
     InterruptedBeforeReleaseError when the start is interrupted or stopped before that, and UsageError when the record
     cannot be written.
     """
-    while True:
-        try:
-            return run(begin(planned, options, emit), options, emit, interrupts)
-        except TakenError:
-            if not options.waits:
-                raise
-            emit(event(EventKind.TURN_LOST, "another run was faster: waiting again"))
-            planned = planned_run(replace(planned.plan, run=runs.new_run_id()))
+    return run(begin(planned, options, emit), options, emit, interrupts)
 
 
 def begin(planned: PlannedRun, options: StartOptions, emit: Emit) -> RecordedRun:
@@ -139,8 +132,21 @@ def begin(planned: PlannedRun, options: StartOptions, emit: Emit) -> RecordedRun
 def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: InterruptSource | None = None) -> Outcome:
     """Be the controller of a run: attempt it as often as its job allows, and return how the last attempt ended.
 
-    Raises the errors of `start`; they are recorded as the outcome, too.
+    A run of the queue that loses its turn is refused, and another one waits in its place. Raises the errors of `start`;
+    they are recorded as the outcome, too.
     """
+    while True:
+        try:
+            return _run(recorded, options, emit, interrupts)
+        except TakenError:
+            if not options.waits:
+                raise
+            emit(event(EventKind.TURN_LOST, "another run was faster: waiting again"))
+            plan = replace(recorded.plan, run=runs.new_run_id())
+            recorded = begin(planned_run(plan), options, emit)
+
+
+def _run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: InterruptSource | None) -> Outcome:
     source = Interrupter() if interrupts is None else interrupts
     recorded.recorder.take_charge()
     runs.prune()

@@ -1,7 +1,7 @@
 """State of runs: as their records report it, and where the end is not recorded, as their nodes report it now."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import PylaunchError, UsageError
@@ -11,12 +11,19 @@ from pylaunch.model.run import EventKind, Notes, PreviousAttempt, RunRecord, ign
 from pylaunch.model.slurm_job import UNKNOWN, JobState
 from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet, with_fleet
-from pylaunch.runs.events import recording
-from pylaunch.runs.follow.run_follower import RunFollower
+from pylaunch.runs.events import Emitter, ProgressReported, RunEvent, recording
+from pylaunch.runs.follow.run_follower import RunFollower, rank_streams
 from pylaunch.runs.proof import NodeProof, is_in_doubt, leftover_processes, prove_again
 from pylaunch.store import runs
 from pylaunch.transport import interrupts
 from pylaunch.transport.slurm.commands import job_states
+
+GLIMPSE_S = 3.0
+"""Time limit for the progress and the last lines of a live run: `status` shows what has arrived."""
+
+GLIMPSE_EVERY_S = 0.5
+TAIL = 5
+"""Last lines of each stream to begin with: the last one, and probably one with a step."""
 
 ASKED_AT_ONCE = 4
 """Runs whose nodes are asked at the same time: sshd allows ten sessions on a connection, and live runs have theirs."""
@@ -54,8 +61,11 @@ class RunStatus:
 _LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "waiting", "starting", "not answering", "not found")
 
 
-async def _ask(record: RunRecord, recorder: runs.Recorder | None) -> RunStatus:
-    """Ask the nodes of a run without an outcome. Without `recorder` a controller leads it, and may be starting it."""
+async def _ask(record: RunRecord, recorder: runs.Recorder | None, show: Emitter | None = None) -> RunStatus:
+    """Ask the nodes of a run without an outcome. Without `recorder` a controller leads it, and may be starting it.
+
+    `show` gets the progress and the last lines of the ranks of a live run.
+    """
     is_waiting = bool(record.events) and record.events[-1].kind is EventKind.WAITING
     before = "waiting" if is_waiting else "starting"
     absent = "finished" if recorder is not None or record.has_started else before
@@ -65,8 +75,10 @@ async def _ask(record: RunRecord, recorder: runs.Recorder | None) -> RunStatus:
         failures = await fleet.connect(names, "attach")
         nodes = tuple(_state(name, fleet, failures, absent) for name in names)
         if any(node.phase != "finished" for node in nodes):
+            if show is not None and (running := {node.host for node in nodes if node.running}):
+                await _glimpse(record.plan, fleet, show, running)
             return RunStatus(nodes, None)
-        follower = RunFollower(record.plan, fleet, recording(recorder, lambda _: None), streams=[])
+        follower = RunFollower(record.plan, fleet, recording(recorder, lambda _: None), streams=[], leads=False)
         for name in failures:
             follower.nothing_there(name)
         outcome = await follower.follow()
@@ -74,6 +86,28 @@ async def _ask(record: RunRecord, recorder: runs.Recorder | None) -> RunStatus:
         return RunStatus(nodes, replace(outcome, ended_at=ended_at))
 
     return await with_fleet(record.plan, record.agent, work)
+
+
+async def _glimpse(plan: RunPlan, fleet: Fleet, show: Emitter, hosts: Collection[str]) -> None:
+    """Follow `hosts`, which answer, until each has reported its progress or the attempt is over, GLIMPSE_S at most."""
+    awaited, have_reported = set(hosts), asyncio.Event()
+
+    def emit(event: RunEvent) -> None:
+        show(event)
+        if isinstance(event, ProgressReported):  # After the last lines of the ranks.
+            awaited.discard(event.host)
+            if not awaited:
+                have_reported.set()
+
+    follower = RunFollower(plan, fleet, emit, streams=rank_streams(plan), leads=False)
+    follower.relay.progress_every_s, follower.relay.tail = GLIMPSE_EVERY_S, TAIL
+    for name in set(plan.cluster.names).difference(hosts):
+        follower.nothing_there(name)
+    ends = [asyncio.ensure_future(follower.follow()), asyncio.ensure_future(have_reported.wait())]
+    await asyncio.wait(ends, timeout=GLIMPSE_S, return_when=asyncio.FIRST_COMPLETED)
+    for each in ends:
+        each.cancel()
+    await asyncio.gather(*ends, return_exceptions=True)
 
 
 def _state(name: str, fleet: Fleet, failures: Mapping[str, LinkError | AgentAbsentError], absent: str) -> NodeState:
@@ -108,9 +142,12 @@ class RunReport:
     """States of the Slurm jobs of a run that is not known to be over, by id, as far as Slurm answers."""
 
 
-def report(record: RunRecord, on_note: Notes = ignore) -> RunReport:
-    """Return the state of one run. Nodes that have not proven that they are clean are asked again."""
-    (status,) = statuses([record], on_note)
+def report(record: RunRecord, on_note: Notes = ignore, show: Emitter | None = None) -> RunReport:
+    """Return the state of one run. Nodes that have not proven that they are clean are asked again.
+
+    `show` gets the progress and the last lines of the ranks of a live run.
+    """
+    (status,) = statuses([record], on_note, show)
     proofs: Mapping[str, NodeProof] = {}
     if status.outcome is not None and is_in_doubt(status.outcome):
         proven = prove_again(record, status.outcome, on_note)
@@ -152,7 +189,7 @@ def slurm_states(plans: Iterable[RunPlan], on_note: Notes = ignore) -> Mapping[s
     return {job: found.get(job, JobState(UNKNOWN)) for job in wanted}
 
 
-def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunStatus]:
+def statuses(records: Sequence[RunRecord], on_note: Notes = ignore, show: Emitter | None = None) -> list[RunStatus]:
     """Return the state of each run. Asks the nodes of those whose end is not recorded, and records an end they report.
 
     The record of a run that a controller leads is left to that controller.
@@ -168,7 +205,7 @@ def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunS
 
         async def in_turn(record: RunRecord, recorder: runs.Recorder | None) -> RunStatus:
             async with room:
-                return await _ask(record, recorder)
+                return await _ask(record, recorder, show)
 
         return await asyncio.gather(*map(in_turn, unknown, recorders))
 

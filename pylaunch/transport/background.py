@@ -15,12 +15,12 @@ class Background:
 
     pid: int
     descriptor: int
-    """A pipe on which the child sends one byte once its run has started."""
+    """A pipe on which the child sends the id of its run once that has started."""
 
-    def is_well(self, timeout_s: float) -> bool | None:
-        """Return True once the child has sent its byte, False when it ended before, None after `timeout_s`."""
+    def started(self, timeout_s: float) -> str | None:
+        """Return the id of the run once it has started, "" when the child ended before, None after `timeout_s`."""
         ready, _, _ = select.select([self.descriptor], [], [], timeout_s)
-        return bool(os.read(self.descriptor, 1)) if ready else None
+        return os.read(self.descriptor, 64).decode() if ready else None
 
     def interrupt(self) -> None:
         """Pass Ctrl-C on to the child, which has no terminal."""
@@ -40,10 +40,10 @@ class Foreground:
 
     descriptor: int
 
-    def let_go(self) -> None:
-        """Send the byte that lets the parent end."""
+    def let_go(self, run: str) -> None:
+        """Send the id of the run that has started, which lets the parent end."""
         with contextlib.suppress(BrokenPipeError):
-            os.write(self.descriptor, b"w")
+            os.write(self.descriptor, run.encode())
 
 
 def fork_to_background(log: Path) -> Background | Foreground:

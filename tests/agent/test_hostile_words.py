@@ -24,7 +24,7 @@ ENTRY = b'{"local_rank": 0}'
 HOSTILE = [
     b"", b"\0" * 1000, b"null", b"[]", b"1e999", b"[" * 900_000, DEEP, b"x" * (2 << 20),
     b'{"type": {}}',
-    b'{"type": "Ping", "serial": 1e3}',
+    b'{"type": "Ping", "leads": 1e3}',
     b'{"type": "Stop", "grace_s": 1e308, "reason": ""}',
     b'{"type": "Follow", "offsets": {"0.out": -7}}',
     b'{"type": "Follow", "offsets": {"0.out": -7}, "streams": null}',

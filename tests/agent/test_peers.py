@@ -147,7 +147,7 @@ def test_a_silent_node_stops_the_others_only_when_no_controller_decides(together
     try:
         until = time.monotonic() + 6.5
         while time.monotonic() < until:
-            first.send(protocol.Ping(1))
+            first.send(protocol.Ping(leads=True))
             first.until(protocol.Pong)
             pause(0.2)
         assert is_alive(first.pid(0))

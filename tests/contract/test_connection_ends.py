@@ -14,7 +14,7 @@ from pylaunch.transport.process import spawn
 
 async def send_for_ever(link: AgentLink) -> None:
     while True:
-        await link.send(protocol.Ping(0))
+        await link.send(protocol.Ping(leads=True))
         await asyncio.sleep(0)
 
 

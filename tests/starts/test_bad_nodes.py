@@ -140,7 +140,7 @@ print(json.dumps(hello), flush=True)
 for line in sys.stdin:
     message = json.loads(line)
     if message["type"] == "Ping":
-        print(json.dumps(dict(type="Pong", serial=message["serial"], time=time.time())), flush=True)
+        print(json.dumps(dict(type="Pong", time=time.time())), flush=True)
     elif message["type"] == "Prepare" and sys.argv[2:]:
         reason = dict(code="disk", message=sys.argv[2], hint="")
         print(json.dumps(dict(type="Refused", reasons=[reason])), flush=True)

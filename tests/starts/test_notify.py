@@ -14,7 +14,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.notify.observer import LIMIT_S
-from tests.starts.cluster import ENDS_S, DirectoryCluster, ended
+from tests.starts.cluster import ENDS_S, DirectoryCluster, ended, says
 from tests.starts.receiver import receiving
 from tests.waiting import wait_until
 
@@ -77,16 +77,23 @@ def test_a_target_that_hangs_delays_the_end_by_its_limit(cluster: DirectoryClust
     assert len([line for line in done.stderr.splitlines() if line.startswith("warning: --notify")]) == 1
 
 
-def test_a_run_in_the_background_and_a_follower_notify_of_its_end(cluster: DirectoryCluster, tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    wait = f"until [ -e {gate} ]; do sleep 0.02; done"
+def test_a_run_in_the_background_and_a_follower_notify_of_its_restart_and_end(
+    cluster: DirectoryCluster, tmp_path: Path
+) -> None:
+    script = (
+        f"until [ -e {tmp_path}/$PYLAUNCH_RUN ]; do sleep 0.02; done; case $PYLAUNCH_RUN in *.1) ;; *) exit 3; esac"
+    )
+    words = ("--detach", "--max-restarts", "1", "--notify")
     with webhook(200) as (url, received), webhook(200) as (second, attached):
-        ended(cluster.start("--detach", "--notify", url, "--", "sh", "-c", wait), code=ExitCode.DONE)
+        ended(cluster.start(*words, url, "--", "sh", "-c", script), code=ExitCode.DONE)
         (run,) = cluster.outcomes()
         follower = cluster.begin("attach", run, "--notify", second)
-        wait_until(lambda: received, "the notification of the start")
-        gate.touch()
-        assert ended(follower).returncode == ExitCode.DONE
-        assert [each["event"] for each in attached] == ["end"]
-        wait_until(lambda: len(received) == 2, "the run in the background has notified, too")
-    assert [each["event"] for each in received] == ["start", "end"]
+        says(follower, f"following run {run}; Ctrl-C leaves it alone")
+        (tmp_path / run).touch()
+        says(follower, f"following run {run}.1; Ctrl-C leaves it alone")
+        (tmp_path / f"{run}.1").touch()
+        done = ended(follower, code=ExitCode.DONE)
+        assert f"run {run}.1 done" in done.stderr
+        assert [each["event"] for each in attached] == ["restart", "end"]
+        wait_until(lambda: len(received) == 3, "the run in the background has notified, too")
+    assert [each["event"] for each in received] == ["start", "restart", "end"]

@@ -133,6 +133,19 @@ def test_another_process_attaches_to_a_run_by_its_id(nodes: DirectoryCluster, tm
     assert run.wait(timeout_s=60).status is api.Status.DONE
 
 
+def test_any_handle_of_a_process_stops_a_run_of_it_that_waits_in_the_queue(nodes: DirectoryCluster) -> None:
+    nodes.inventory.write_text(f"{nodes.inventory.read_text()}devices=0\n")
+    cluster = api.load_cluster(nodes.inventory)
+    holder = api.start(cluster, shell("exec sleep 600"), QUICK)
+    next(each for each in holder.events() if isinstance(each, api.RanksReleased))
+    waiting = api.start(cluster, shell("true"), api.StartOptions(waits=True))
+    next(each for each in waiting.events() if isinstance(each, api.Event) and each.kind is api.EventKind.WAITING)
+    other = api.attach(waiting.id)
+    assert other.stop().outcome.status is api.Status.STOPPED
+    assert [each.wait(timeout_s=60).status for each in (waiting, other)] == [api.Status.STOPPED] * 2
+    assert holder.stop(now=True).clean == ("n1", "n2")
+
+
 def test_a_reader_that_leaves_early_ends_its_thread_and_not_the_run(cluster: api.Cluster, tmp_path: Path) -> None:
     run = api.start(cluster, shell("while :; do echo line; sleep 0.01; done"), QUICK)
     next(each for each in run.events() if isinstance(each, api.RanksReleased))

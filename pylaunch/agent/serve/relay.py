@@ -38,7 +38,7 @@ def replay(directory: RunDirectory) -> int:
             return 0
         message = protocol.decode(line)
         if isinstance(message, protocol.Ping):
-            send(protocol.Pong(message.serial, time.time()))
+            send(protocol.Pong(time.time()))
         elif isinstance(message, protocol.Stop):
             if message.by_hand:
                 record.keep_stop_request(directory, message.reason)

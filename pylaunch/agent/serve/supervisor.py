@@ -352,9 +352,9 @@ class Supervisor:
             raise protocol.WireError(f"{type(message).__name__} is not for an agent")
 
     def _answer_ping(self, controller: Controller, message: protocol.Ping) -> None:
-        if self._controller_heartbeats is not None:
+        if message.leads and self._controller_heartbeats is not None:
             self._controller_heartbeats.beat(CONTROLLER, time.monotonic())
-        controller.send(protocol.Pong(message.serial, time.time()))
+        controller.send(protocol.Pong(time.time()))
         controller.flush()
 
     def _examine(self, controller: Controller, request: protocol.Examine) -> None:

@@ -1,25 +1,19 @@
 """`status --watch`: a live run on a terminal or in a pipe. Ctrl-C ends only the watching."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
-from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind, RunRecord
-from pylaunch.runs.events import RunEvent
-from pylaunch.runs.status import previous_attempt
-from pylaunch.runs.watch import glimpse, watch_run
+from pylaunch.runs.attach import AttachOptions, attach
+from pylaunch.runs.events import Attached, AttemptEnded, LinesWritten, ProgressReported, StartEvent
+from pylaunch.runs.status import TAIL, previous_attempt
 from pylaunch.terminal import console, document
-from pylaunch.terminal.views.board import Board, Pace, RankStep
+from pylaunch.terminal.views.board import Board, RankStep
 from pylaunch.terminal.views.live import REDRAW_S, has_board
 from pylaunch.transport import steady_clock
-from pylaunch.transport.interrupts import Interrupter, signals
-
-if TYPE_CHECKING:
-    pass
+from pylaunch.transport.interrupts import signals
 
 PROGRESS_S = 2.0
-GLIMPSE_EVERY_S = 0.5
 QUIET_S = 60.0
 """In plain lines, the interval while only steps change."""
 
@@ -27,48 +21,42 @@ View = Callable[[Board, float], None]
 """Shows a model of a run; called twice a second with seconds since the epoch."""
 
 
-def watch_attempts(record: RunRecord) -> RunRecord | None:
-    """Show a run and the attempts after it until the last one is over; return its record, or None after Ctrl-C."""
+def watch_attempts(record: RunRecord) -> str | None:
+    """Show a run and the attempts after it until the last one is over; return its id, or None after Ctrl-C."""
     with _view() as view:
-        return watch_run(record, lambda plan: Spectator(plan, view), signals)
-
-
-def board_now(record: RunRecord, hosts: Iterable[str]) -> Board:
-    """Return the model of a live run as it is now, with progress and last lines of those `hosts` that answer."""
-    interrupter = Interrupter()
-    awaited = frozenset(hosts)
-
-    def look(board: Board, _: float) -> None:
-        """Interrupt when every host has reported its progress, which is after the last lines of its ranks."""
-        if awaited <= board.reported:
-            interrupter.interrupt("enough")
-
-    # `status` has printed what the nodes answered.
-    spectator = Spectator(record.plan, look, say=lambda _: None)
-    spectator.progress_every_s = GLIMPSE_EVERY_S
-    glimpse(record, awaited, spectator, interrupter)
-    spectator.board.pace = Pace()  # A rate of marks that were made before has the precision of their dates: too little.
-    return spectator.board
+        spectator = Spectator(view)
+        options = AttachOptions(PROGRESS_S, tail=TAIL, may_lead=False, look=spectator.look)
+        try:
+            attach(record, spectator.show, signals, options)
+        except KeyboardInterrupt:
+            return None
+    return spectator.run
 
 
 class Spectator:
-    """An onlooker of a run that keeps its model. The record is left alone."""
+    """Keeps the model of a run that is followed and left alone."""
 
-    def __init__(self, plan: RunPlan, view: View, say: Callable[[str], None] = console.say) -> None:
-        self.board = Board(plan, previous_attempt(plan))
-        self.progress_every_s = PROGRESS_S
+    def __init__(self, view: View) -> None:
         self._view = view
-        self._say = say
+        self._board: Board | None = None
+        self.run = ""
 
-    def show(self, event: RunEvent) -> None:
+    def show(self, event: StartEvent) -> None:
         """Update the model, or print a notice."""
-        self.board.add(event)
-        if isinstance(event, Event) and event.kind is EventKind.NOTICE:
-            self._say(event.text)
+        match event:
+            case Attached(RunRecord(plan=plan)):
+                self._board = Board(plan, previous_attempt(plan))
+            case AttemptEnded(plan):
+                self.run = plan.run
+            case Event(kind=EventKind.NOTICE):
+                console.say(event.text)
+            case Event() | LinesWritten() | ProgressReported() if self._board is not None:
+                self._board.add(event)
 
     def look(self) -> None:
         """Show the model."""
-        self._view(self.board, steady_clock.now())
+        if self._board is not None:
+            self._view(self._board, steady_clock.now())
 
 
 @contextlib.contextmanager

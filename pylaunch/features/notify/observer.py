@@ -141,6 +141,8 @@ class Notifier(RunObserver):
                     self._notify("restart", "; ".join(filter(None, reasons)))
             case Attached(record):
                 self._follow(record.plan)
+                if self._last is not None:
+                    self._notify("restart", self._last.reason)
             case RanksReleased(plan, start) if not self._is_started:
                 self._is_started = True
                 ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"

@@ -303,10 +303,10 @@ def _refused(failed: protocol.Failed, call: Call) -> LinkError:
 
 async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
     exchanges = []
-    for serial in range(PINGS):
+    for _ in range(PINGS):
         sent = steady_clock.now()
         try:
-            await child.send(protocol.encode(protocol.Ping(serial)))
+            await child.send(protocol.encode(protocol.Ping(leads=False)))
         except ConnectionError:
             raise await _explain(connector, child) from None
         line = await child.readline()

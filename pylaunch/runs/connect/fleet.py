@@ -16,7 +16,6 @@ counts only while the controller listens: time during which it was stopped or bu
 
 import asyncio
 import contextlib
-import math
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
@@ -209,6 +208,7 @@ class Fleet:
         self._abandoned: list[AgentLink] = []
         self._heartbeats = Heartbeats([], 0.0)
         self._timeout_s = 0.0
+        self._leads = True
         self._calling: dict[str, LinkError | AgentAbsentError | None] = {}
         """Hosts to which a second connection is being opened, with the error of the last attempt."""
 
@@ -307,14 +307,13 @@ class Fleet:
         connector = connector_of(host, self._cluster.known_hosts)
         return await spawn(connector.argv(enter(host, self._agent, verb, self._run)))
 
-    def keep_watch(self, timeout_s: float) -> None:
-        """Send Ping to all nodes from now on. The inbox gets NodeSilent, and Lost after `timeout_s`."""
-        self._heartbeats, self._timeout_s = Heartbeats(self.links, time.monotonic()), timeout_s
-        self._spawn(self._watch())
+    def keep_watch(self, names: Iterable[str], timeout_s: float, *, leads: bool) -> None:
+        """Send Ping to `names` from now on. The inbox gets NodeSilent.
 
-    def call_for_ever(self) -> None:
-        """From now on, `reconnect` calls a node until it answers. No Ping is sent, and no node is silent."""
-        self._heartbeats, self._timeout_s = Heartbeats(self._cluster.names, time.monotonic()), math.inf
+        Of a process that `leads` the run, also Lost after `timeout_s`; another one calls nodes until they answer.
+        """
+        self._heartbeats, self._timeout_s, self._leads = Heartbeats(names, time.monotonic()), timeout_s, leads
+        self._spawn(self._watch())
 
     def dismiss(self, name: str) -> None:
         """Expect no more messages of `name`."""
@@ -325,12 +324,6 @@ class Fleet:
         self.links.pop(name, None)
         if name not in self._calling:  # A node that was silent before its connection ended is being called.
             self._begin_call(name)
-
-    def drop(self, name: str) -> None:
-        """Give up the silent connection to `name`."""
-        link = self.links.pop(name, None)
-        if link is not None:
-            self._abandon(link)
 
     def interrupt(self, reason: str) -> None:
         """End the work that an interrupt may end; without any, the subscriber hears it. On the loop of this fleet."""
@@ -406,7 +399,7 @@ class Fleet:
 
     async def _watch(self) -> None:
         while True:
-            self._spawn(self.broadcast(protocol.Ping(0), self._heartbeats.names))
+            self._spawn(self.broadcast(protocol.Ping(self._leads), self._heartbeats.names))
             await asyncio.sleep(LOOK_S)
             now = time.monotonic()
             heard = [(name, self.links[name]) for name in self._heartbeats.names if name in self.links]
@@ -416,7 +409,7 @@ class Fleet:
             for name, link in heard:
                 if not link.is_awaited:
                     self._heartbeats.beat(name, now)
-            for name in self._heartbeats.silent(now, self._timeout_s):
+            for name in self._heartbeats.silent(now, self._timeout_s) if self._leads else ():
                 error = self._calling.get(name)
                 why = f" ({error!s})" if error is not None else ""
                 await self._give_up(name, f"no heartbeat for {self._timeout_s:g} s{why}", error)
@@ -428,7 +421,8 @@ class Fleet:
     async def _give_up(self, name: str, reason: str, error: LinkError | AgentAbsentError | None) -> None:
         self.dismiss(name)
         self.receive(name, Lost(reason, error is not None and error.host_answers))
-        self.drop(name)
+        if (link := self.links.pop(name, None)) is not None:
+            self._abandon(link)
 
     def _begin_call(self, name: str) -> None:
         self._calling[name] = None
@@ -449,7 +443,8 @@ class Fleet:
             del self._calling[name]
 
     async def _call_once(self, name: str, old: AgentLink | None) -> bool:
-        within_s = min(HELLO_TIMEOUT_S, max(1.0, self._timeout_s - self._heartbeats.silence_s(name)))
+        left_s = self._timeout_s - self._heartbeats.silence_s(name) if self._leads else HELLO_TIMEOUT_S
+        within_s = min(HELLO_TIMEOUT_S, max(1.0, left_s))
         try:
             link = await self._open(name, Call("attach", self._run, within_s, shared=False))
         except (LinkError, AgentAbsentError) as error:

@@ -40,14 +40,10 @@ from pylaunch.verdict.run_state import RunState, StopAll
 class OutputRelay:
     """Requests the streams of a run from its nodes, and emits what they send."""
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        fleet: Fleet,
-        emit: Emitter,
-        streams: list[str],
-        on_caught_up: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, plan: RunPlan, fleet: Fleet, emit: Emitter, streams: list[str]) -> None:
+        self.on_caught_up: Callable[[], None] = lambda: None
+        """Called when all output from before the connection has been emitted."""
+
         self.progress_every_s = 0.0
         """Longest interval in seconds at which the progress of ranks is emitted; 0 is never."""
 
@@ -60,8 +56,6 @@ class OutputRelay:
         self._offsets: dict[str, dict[str, int]] = {node.host.name: {} for node in plan.nodes}
         self._behind = set(self._offsets)
         """Hosts that still send output from before this controller connected."""
-
-        self._on_caught_up = on_caught_up
 
     def request(self, activity_s: float, host: str | None = None) -> protocol.Follow:
         """Return the request of all output, or of that after the last line of `host`.
@@ -94,7 +88,7 @@ class OutputRelay:
         if isinstance(message, protocol.CaughtUp):
             self._behind.discard(host)
         if not self._behind:
-            self._on_caught_up()
+            self.on_caught_up()
 
 
 Judge = Callable[[Outcome, RunPlan], Outcome]
@@ -124,22 +118,15 @@ def rank_streams(plan: RunPlan, rank: int | None = None) -> list[str]:
 class RunFollower:
     """Follows one run on all of its nodes until it is over."""
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        fleet: Fleet,
-        emit: Emitter,
-        *,
-        streams: list[str],
-        on_caught_up: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, plan: RunPlan, fleet: Fleet, emit: Emitter, *, streams: list[str], leads: bool = True) -> None:
         self._plan = plan
-        self.leads = True
-        """A hang may end the run; another follower of the run only reports it."""
+        self.leads = leads
+        """This follower decides for the run. Another one orders nothing, counts no silent node as lost, and no node
+        relies on it."""
 
         self._fleet = fleet
         self._emit = emit
-        self.relay = OutputRelay(plan, fleet, emit, streams, on_caught_up)
+        self.relay = OutputRelay(plan, fleet, emit, streams)
 
         ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
         self._state = RunState(ranks)
@@ -147,11 +134,8 @@ class RunFollower:
         self._serial = protocol.UNASKED
         self._bounds = EventBounds()
         self._jobs = JobQuestions(plan, commands.job_state, fleet.post)
-        self._watches = False
-        """Only passes reports on; see `watch`."""
-
-        self.stops_on_interrupt = True
-        """False: an interrupt raises KeyboardInterrupt and leaves the run alone."""
+        self._unreached: list[str] = []
+        """Hosts without a connection, which a follower that does not lead calls."""
 
         self._interrupts = 0
         self._give_up_at: float | None = None
@@ -166,14 +150,27 @@ class RunFollower:
         """Count the agent on `host` as lost, and the host, too, unless it answers."""
         self._state = self._state.with_lost(host, reason, self._plan.job.failure_grace, host_answers=host_answers)
 
+    def not_reached(self, host: str, reason: str, *, host_answers: bool) -> None:
+        """Count the agent on `host` as lost, or call it until it answers if another process leads the run."""
+        if self.leads:
+            self.given_up(host, reason, host_answers=host_answers)
+        else:
+            self._note(EventKind.CONTACT_LOST, host, reason)
+            self._unreached.append(host)
+
     def nothing_there(self, host: str) -> None:
         """Count `host`, which knows nothing of this run, as finished and not proven clean: its files may be gone."""
         self._state = self._state.with_unknown(host, self._plan.job.failure_grace)
 
     async def follow(self) -> Outcome:
-        """Relay output and events until every node has finished or is lost."""
-        self._fleet.keep_watch(self._plan.job.node_timeout.total_seconds())
-        if self._state.stop is not None:
+        """Relay output and events until every node has finished or is lost.
+
+        Without the lead also when some have finished, and no other answers within its timeout.
+        """
+        self._fleet.keep_watch(self._state.live, self._plan.job.node_timeout.total_seconds(), leads=self.leads)
+        for host in self._unreached:
+            self._fleet.reconnect(host)
+        if self._state.stop is not None and self.leads:
             # Before Follow: a node on which the run is over ends the connection after it.
             await self._stop_all(self._state.stop)
         await self._fleet.broadcast(self._request(), self._fleet.links)
@@ -192,23 +189,9 @@ class RunFollower:
         self._emit(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
         return outcome
 
-    async def watch(self, unreached: Iterable[str]) -> None:
-        """Pass on the reports of the nodes until the run is over, and call those that are `unreached`.
-
-        It is over when every node that answers has finished, at least one, and no other answers within its timeout.
-        Nothing is ordered and nothing is asked. No Ping is sent: nodes that hear a controller rely on it to stop them
-        when another node is lost, and a watcher does not do that.
-        """
-        self._watches = True
-        self._fleet.call_for_ever()
-        for host in unreached:
-            self._fleet.reconnect(host)
-        await self._fleet.broadcast(self._request(), self._fleet.links)
-        await self._follow_messages()
-
     def _request(self, host: str | None = None) -> protocol.Follow:
         """Return the request of all output and signs of life, or of those after the last line of `host`."""
-        return self.relay.request(0.0 if self._watches else hang_watch.interval_s(self._plan), host)
+        return self.relay.request(hang_watch.interval_s(self._plan), host)
 
     async def _follow_messages(self) -> None:
         while self._state.live:
@@ -220,13 +203,13 @@ class RunFollower:
             ordered = self._state.stop
             await self._on_message(host, message)
             self.relay.note_caught_up(host, message, self._state.live)
-            if self._watches:
+            if not self.leads:
                 self._await_others()
             elif self._state.stop is not None and self._state.stop != ordered:
                 await self._stop_all(self._state.stop)
 
     def _await_others(self) -> None:
-        """Limit the wait of a watcher while it reaches only nodes that have finished."""
+        """Limit the wait while only nodes that have finished are reached."""
         if not self._state.finished or self._fleet.links.keys() & self._state.live:
             self._give_up_at = None
         else:
@@ -335,7 +318,7 @@ class RunFollower:
     async def _on_contact(self, host: str, message: object) -> None:
         match message:
             case ConnectionEnded() | Lost() if host in self._state.live:
-                if self._watches or not self._jobs.holds(host, message):
+                if not self._jobs.holds(host, message):
                     self._on_unexplained(host, message)
             case NodeSilent():
                 self._note(EventKind.CONTACT_LOST, host, f"no heartbeat for {message.seconds:.0f} s")
@@ -345,11 +328,11 @@ class RunFollower:
                 self._jobs.release(host)
                 self._note(EventKind.CONTACT_REGAINED, host, "")
                 await self._fleet.broadcast(self._request(host), [host])
-                if (stop := self._state.stop) is not None and not self._watches:
+                if (stop := self._state.stop) is not None and self.leads:
                     await self._order_stop(stop, [host])
             case ForeignMessage():
                 self._emit(notice(overstepped(host, message)))
-            case protocol.Released() if self._watches:
+            case protocol.Released() if not self.leads:
                 self._event(EventKind.RELEASED, host, message.time, rank=None, text="")
             case _:
                 pass  # Released after a reconnect, and views for a request that is over.
@@ -366,14 +349,14 @@ class RunFollower:
 
     def _on_stopping(self, host: str, message: protocol.Stopping) -> None:
         self._state = self._state.with_states(host, tuple(message.ranks))
-        if self._watches:
+        if not self.leads:
             self._event(EventKind.STOP_ASKED, host, message.time, rank=None, text=message.reason)
         if message.by_hand:
             at = self._fleet.our_time(host, message.time)
             self._state = self._state.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)
         else:
             reason = _stop_reason(host, message, self._state.ranks)
-            if message.reason.endswith(protocol.SIGNALLED) and not self._watches:
+            if message.reason.endswith(protocol.SIGNALLED):
                 self._jobs.ask(host)
             # After SIGTERM of Slurm, ranks have the time of a stop by hand, to save a checkpoint.
             job = self._plan.job
@@ -381,8 +364,6 @@ class RunFollower:
             self._state = self._state.with_stopping(reason, grace)
 
     def _interrupt(self, reason: str) -> None:
-        if not self.stops_on_interrupt:
-            raise KeyboardInterrupt(reason)
         if self._interrupts == 0:
             self._emit(notice(STOPS))
             self.order_stop(f"{reason} ({user_and_host()})", self._plan.job.stop_grace)

@@ -148,7 +148,7 @@ class Session:
         An interrupt may end it.
         """
         self._confirming = time.monotonic()
-        pings = dict.fromkeys(self._fleet.links, protocol.Ping(0))
+        pings = dict.fromkeys(self._fleet.links, protocol.Ping(leads=True))
         with AWAITED.hosts(pings, RELEASED_TIMEOUT_S):
             asked = await self._fleet.ask(pings, Question(protocol.Pong), RELEASED_TIMEOUT_S)
         for last in asked.ended.values():

@@ -298,6 +298,7 @@ class RunView:
                 console.say(hints.completed(event.error.render()))
             case AttemptEnded():
                 self._close()
+                self.run = event.plan.run
                 show_outcome(event.plan, event.outcome, event.ran_s)
             case _:
                 for line in lines(event):

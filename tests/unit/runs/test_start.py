@@ -1,11 +1,16 @@
 from collections.abc import Iterator
 
+import pytest
+
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import Event
-from pylaunch.runs.events import StartEvent
+from pylaunch.render import planned_run
+from pylaunch.runs import start
+from pylaunch.runs.events import RunBegun, StartEvent
+from pylaunch.runs.prepare.session import TakenError
 from pylaunch.runs.start import run_attempts
 from pylaunch.verdict.restart import Attempt
 
@@ -64,3 +69,26 @@ def test_a_run_that_was_stopped_between_attempts_is_not_restarted() -> None:
 
 
 FAILED = Outcome(Status.FAILED, "", 0.0, (), {})
+
+
+def test_a_queued_run_that_loses_its_turn_waits_again_as_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the background, too: its half at the terminal hears which run has started."""
+    tried: list[str] = []
+
+    def to_its_end(attempt: start._Attempt) -> Attempt:
+        tried.append(attempt.plan.run)
+        if len(tried) == 1:
+            raise TakenError("device 0 is taken", {}, evidence=[], hint=None)
+        return Attempt(("n1",), DONE, 1.0)
+
+    monkeypatch.setattr(start._Attempt, "to_its_end", to_its_end)
+    events: list[StartEvent] = []
+    options = start.StartOptions(waits=True)
+    recorded = start.begin(planned_run(plan_run(CLUSTER, JOB, "7f3a9c01")), options, events.append)
+    assert start.run(recorded, options, events.append) is DONE
+    assert tried[0] == "7f3a9c01" != tried[1]
+    begun = [each.plan.run for each in events if isinstance(each, RunBegun)]
+    assert begun == tried
+    tried.clear()
+    with pytest.raises(TakenError):
+        start.run(recorded, start.StartOptions(), events.append)

@@ -46,7 +46,7 @@ def command(run: str | None, *, inventory: Path | None, as_json: bool, **given: 
             for observer in observers:
                 observer.on_event(event)
 
-        wanted = AttachOptions(PROGRESS_S if has_board() else 0.0, stops_on_interrupt=False)
+        wanted = AttachOptions(PROGRESS_S if has_board() else 0.0)
         with contextlib.suppress(KeyboardInterrupt):
             outcome = attach(record, show, signals, wanted)
     if outcome is None:
@@ -54,7 +54,7 @@ def command(run: str | None, *, inventory: Path | None, as_json: bool, **given: 
         console.say(f"interrupted; run {run} continues; to stop it: {pylaunch('stop', run)}")
         return ExitCode.INTERRUPTED
     for observer in observers:
-        observer.at_end(RunEnding(record.plan.run, outcome))
+        observer.at_end(RunEnding(view.run, outcome))
     if as_json:
         document.show(run_data.latest(record.plan.run))
     if view.leads:

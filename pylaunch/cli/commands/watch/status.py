@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.views.status import board_now, progress, watch_attempts
+from pylaunch.cli.views.status import progress, watch_attempts
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.run import RunRecord
@@ -16,7 +16,7 @@ from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.views import run_data
-from pylaunch.terminal.views.board import Board
+from pylaunch.terminal.views.board import Board, Pace
 from pylaunch.terminal.views.outcome import show_hang, show_outcome
 from pylaunch.terminal.views.processes import show_proofs
 from pylaunch.terminal.views.run_data import row, slurm_cell
@@ -42,21 +42,16 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, verbose: bo
         if last is None:
             console.say(f"run {record.plan.run} continues")
             return ExitCode.DONE
-        record = last
-    known = report(record, console.say)
+        record = runs.read(last)
+    board = Board(record.plan, previous_attempt(record.plan))
+    known = report(record, console.say, board.add)
+    board.pace = Pace()  # A rate of marks that were made before has the precision of their dates: too little.
     show_proofs(record.plan.run, known.proofs)
-    board = _board(known)
     if as_json:
         document.show({**run_data.details(known), **progress(board, time.time())})
     else:
         _show(known, board, verbose=verbose)
     return ExitCode.DONE
-
-
-def _board(known: RunReport) -> Board:
-    """Return the board of a run: that of its nodes now for a live run, else an empty one."""
-    live = [node.host for node in known.status.nodes if node.running]
-    return board_now(known.record, live) if live else Board(known.record.plan, previous_attempt(known.record.plan))
 
 
 def _show(known: RunReport, board: Board, *, verbose: bool) -> None:

@@ -9,10 +9,10 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run, replan
-from pylaunch.model.run import Event, EventKind
+from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.protocol.progress import RankSigns
-from pylaunch.runs.events import LinesWritten, ProgressReported
-from pylaunch.runs.watch import is_settled
+from pylaunch.runs.attach import is_settled
+from pylaunch.runs.events import Attached, LinesWritten, ProgressReported
 from pylaunch.store import runs
 from pylaunch.terminal.views.board import Board
 from pylaunch.transport import steady_clock
@@ -63,18 +63,20 @@ def test_steps_alone_are_printed_once_a_minute() -> None:
 def test_a_clock_that_is_set_changes_no_age_on_the_board(monkeypatch: pytest.MonkeyPatch) -> None:
     nows: list[float] = []
     monkeypatch.setattr(time, "time", lambda: steady_clock.now() + 7200.0)
-    Spectator(planned(), lambda board, now: nows.append(now)).look()
+    spectator = Spectator(lambda board, now: nows.append(now))
+    spectator.show(Attached(RunRecord(planned(), "v", 1.0, (), None), leads=False))
+    spectator.look()
     assert nows[0] <= steady_clock.now()
 
 
 def test_json_has_the_progress_in_numbers() -> None:
-    onlooker = Spectator(planned(max_restarts=3), lambda board, now: None)
-    onlooker.show(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
-    onlooker.show(Event(100.0, EventKind.RANK_STARTED, "n2", 1))
-    onlooker.show(ProgressReported("n1", SIGNS))
-    onlooker.show(LinesWritten("n2", "1.err", "step 6\n step 7\r epoch 3 \n", 101.0))
+    board = Board(planned(max_restarts=3))
+    board.add(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
+    board.add(Event(100.0, EventKind.RANK_STARTED, "n2", 1))
+    board.add(ProgressReported("n1", SIGNS))
+    board.add(LinesWritten("n2", "1.err", "step 6\n step 7\r epoch 3 \n", 101.0))
     mark = {"rank": 0, "step": 7, "total": None, "time": "1970-01-01T00:01:58.000+00:00"}
-    assert progress(onlooker.board, 120.0) == {
+    assert progress(board, 120.0) == {
         "steps_per_second": None, "seconds_left": None, "furthest": mark, "slowest": mark,
         "last_lines": {"1": "epoch 3"},
     }  # fmt: skip

@@ -97,7 +97,7 @@ def test_a_node_is_suspected_before_it_is_lost_and_only_while_the_controller_lis
                 heard_at=101.0, is_awaited=is_awaited, abandon=lambda: None, send=nothing, close=nothing
             )
             fleet.links[name] = cast(AgentLink, link)
-        fleet.keep_watch(10.0)
+        fleet.keep_watch(fleet.links, 10.0, leads=True)
         heard = [await fleet.inbox.hear() for _ in range(7)]
         await fleet.close()
         return heard
@@ -122,7 +122,7 @@ def test_a_node_that_is_being_called_is_not_called_twice(monkeypatch: pytest.Mon
         monkeypatch.setattr(fleet_module, "open_link", opens)
         fleet = Fleet(PLAN, "0123")
         fleet.links["n1"] = cast(AgentLink, SimpleNamespace(heard_at=0.0, is_awaited=True))
-        fleet.keep_watch(10.0)
+        fleet.keep_watch(fleet.links, 10.0, leads=True)
         fleet.reconnect("n1")
         fleet.reconnect("n1")
         for _ in range(9):
@@ -180,7 +180,7 @@ def test_replies_reach_the_question_and_all_else_the_subscriber() -> None:
         }
         for host, each in answers.items():
             fleet.links[host] = cast(AgentLink, Answering(fleet, host, *each))
-        asked = await fleet.ask(dict.fromkeys(answers, protocol.Ping(0)), Question(protocol.Released), 0.05)
+        asked = await fleet.ask(dict.fromkeys(answers, protocol.Ping(leads=True)), Question(protocol.Released), 0.05)
         assert asked.replies == {"n1": protocol.Released(2.0)}
         assert (asked.ended, asked.waiting) == ({"n2": ConnectionEnded("broken")}, {"n3"})
         assert await left(fleet) == [
@@ -188,7 +188,7 @@ def test_replies_reach_the_question_and_all_else_the_subscriber() -> None:
             ("n1", protocol.RankStarted(0, 7, 2.0)),
             ("n2", ConnectionEnded("broken")),
         ]
-        again = await fleet.ask({"n2": protocol.Ping(0)}, Question(protocol.Released), 60)
+        again = await fleet.ask({"n2": protocol.Ping(leads=True)}, Question(protocol.Released), 60)
         assert again.ended == {"n2": ConnectionEnded("broken")}, "a node that has ended is not awaited"
 
     asyncio.run(story())
@@ -225,7 +225,7 @@ def test_a_node_that_reads_nothing_delays_no_question_beyond_its_time() -> None:
         fleet = Fleet(PLAN, "0123")
         fleet.links["n1"] = cast(AgentLink, Answering(fleet, "n1", protocol.Released(2.0)))
         fleet.links["n2"] = cast(AgentLink, Stuck())
-        asking = fleet.ask(dict.fromkeys(("n1", "n2"), protocol.Ping(0)), Question(protocol.Released), 0.05)
+        asking = fleet.ask(dict.fromkeys(("n1", "n2"), protocol.Ping(leads=True)), Question(protocol.Released), 0.05)
         asked = await asyncio.wait_for(asking, 60)
         assert (asked.replies, asked.waiting) == ({"n1": protocol.Released(2.0)}, {"n2"})
 

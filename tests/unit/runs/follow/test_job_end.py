@@ -153,18 +153,3 @@ def test_a_node_that_was_lost_or_has_a_connection_when_slurm_answers_is_not_call
     asyncio.run(story())
     assert called == []
     assert [event.text for event in contacts(listener)] == []
-
-
-def test_a_watcher_does_not_ask_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
-    slurm = Slurm("CANCELLED")
-    monkeypatch.setattr(commands, "job_state", slurm.state_of)
-    signalled = [(host.name, protocol.Stopping(protocol.SIGNALLED, 1.0)) for host in HOSTS]
-    finished = [(host.name, protocol.Finished([], [], 2.0)) for host in HOSTS]
-
-    async def story() -> None:
-        fleet = Fleet(PLAN, "0123")
-        arrive(fleet, *signalled, *finished)
-        await RunFollower(PLAN, fleet, Listener(), streams=[]).watch([])
-
-    asyncio.run(story())
-    assert slurm.asked == 0

@@ -1,19 +1,27 @@
 """Reports of nodes as events of the run."""
 
 import asyncio
+import math
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from pylaunch import protocol
+from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.examination import RankView
+from pylaunch.runs.connect.agent_link import AgentLink
+from pylaunch.runs.connect.bounds import ConnectionEnded, Reconnected
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.events import RunEvent
 from pylaunch.runs.follow.run_follower import RunFollower, time_of
+from tests.unit.runs.messages import arrive
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
 PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
@@ -80,3 +88,67 @@ END = protocol.RankEnd(1, "", 1, None, 100.0, stopped=False, last_lines=("ValueE
 )
 def test_a_rank_fails_when_it_writes_its_own_exception(message: protocol.RankEnd, time: float) -> None:
     assert time_of(message) == time
+
+
+class Watched:
+    """A follower that does not lead, with connections that end only when they are told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Fleet, "_begin_call", lambda *_: None)
+        self.listener, self.fleet, self.sent = Listener(), Fleet(PLAN, "v"), list[object]()
+        for name in PLAN.cluster.names:
+            self.link(name)
+        self.follower = RunFollower(PLAN, self.fleet, self.listener, streams=[], leads=False)
+        self.following = asyncio.ensure_future(self.follower.follow())
+
+    def link(self, name: str) -> None:
+        async def send(message: object) -> None:
+            self.sent.append(message)
+
+        link = SimpleNamespace(heard_at=math.inf, is_awaited=True, send=send, clock=ClockOffset(0.0, 0.0))
+        self.fleet.links[name] = cast(AgentLink, link)
+
+    async def hear(self, *messages: tuple[str, object]) -> None:
+        arrive(self.fleet, *messages)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+GONE = protocol.Finished([], [], 7.0)
+ENDED = [("n2", replace(END, time=5.0)), ("n2", protocol.Finished([], [], 7.0))]
+
+
+def test_a_follower_without_the_lead_orders_nothing_when_a_rank_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> tuple[Watched, Outcome]:
+        run = Watched(monkeypatch)
+        await run.hear(*ENDED)
+        assert not run.following.done()
+        rest = [each for host in ("n1", "n3") for each in ((host, protocol.Stopping("rank 1", 6.0)), (host, GONE))]
+        await run.hear(*rest)
+        return run, await asyncio.wait_for(run.following, 60)
+
+    run, outcome = asyncio.run(story())
+    assert {*map(type, run.sent)} == {protocol.Follow, protocol.Ping}, "no Stop"
+    assert not any(each.leads for each in run.sent if isinstance(each, protocol.Ping)), "no node relies on it"
+    kinds = [event.kind for event in run.listener.events]
+    assert kinds == [EventKind.RANK_ENDED, EventKind.STOP_ASKED, EventKind.STOP_ASKED, EventKind.ENDED]
+    assert outcome.status is Status.FAILED
+
+
+def test_a_follower_without_the_lead_awaits_a_node_out_of_reach_until_its_timeout_once_another_has_finished(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        run = Watched(monkeypatch)
+        await run.hear(("n1", ConnectionEnded("broken")), ("n3", ConnectionEnded("broken")))
+        assert run.follower._give_up_at is None, "no node that answers has finished"
+        await run.hear(*ENDED)
+        loop = asyncio.get_running_loop()
+        assert (run.follower._give_up_at or math.inf) - loop.time() <= PLAN.job.node_timeout.total_seconds()
+        run.link("n1")
+        await run.hear(("n1", Reconnected()))
+        assert run.follower._give_up_at is None
+        run.following.cancel()
+        await asyncio.wait({run.following})
+
+    asyncio.run(story())

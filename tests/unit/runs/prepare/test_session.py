@@ -58,7 +58,7 @@ class Node:
         if is_first:
             arrive(self._fleet, *self._answers.get(type(message), ()))
         if isinstance(message, protocol.Ping) and protocol.Ping not in self._answers:
-            arrive(self._fleet, (self._host, protocol.Pong(0, 0.0)))
+            arrive(self._fleet, (self._host, protocol.Pong(0.0)))
 
 
 def link(fleet: Fleet, hosts: Sequence[Host], answers: Answers) -> list[object]:
@@ -94,7 +94,7 @@ def refusal(plan: RunPlan) -> NodesRefusedError:
 
 
 def pongs(hosts: Iterable[str]) -> list[tuple[str, object]]:
-    return [(name, protocol.Pong(0, 0.0)) for name in hosts]
+    return [(name, protocol.Pong(0.0)) for name in hosts]
 
 
 def skew_and_rest(*messages: tuple[str, object], to: type = protocol.Release) -> tuple[float, list[tuple[str, object]]]:
