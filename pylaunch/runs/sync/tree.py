@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File, Manifest, SymbolicLink
 from pylaunch.model.text.quantity import shown_size
@@ -33,32 +33,10 @@ VAULT = b"$ANSIBLE_VAULT;"
 """Beginning of a file that ansible-vault encrypted."""
 
 MOST_FILES = 100_000
-MOST_COUNTED = 20_000
-"""Limit of ignored files whose sizes are added up."""
-
 LIMIT = 2 << 30
 """Bytes of the largest tree that is shipped."""
 
 CHUNK = 1 << 20
-
-
-@dataclass(frozen=True)
-class Ignored:
-    """Files that .gitignore excludes; those that .pylaunchignore and --sync-exclude exclude are not counted."""
-
-    files: int = 0
-    size: int = 0
-    """Bytes of all of them."""
-
-    largest: str = ""
-    largest_size: int = 0
-    is_complete: bool = True
-    """False when there are more than MOST_COUNTED."""
-
-    def with_file(self, path: str, size: int) -> "Ignored":
-        """Add one file."""
-        largest = (path, size) if not self.files or size > self.largest_size else (self.largest, self.largest_size)
-        return Ignored(self.files + 1, self.size + size, *largest, self.is_complete)
 
 
 @dataclass(frozen=True)
@@ -70,7 +48,9 @@ class Tree:
     left_out: tuple[str, ...]
     """Paths that are neither file nor link: sockets, devices."""
 
-    ignored: Ignored
+    ignored: tuple[str, ...]
+    """Files and directories that .gitignore excludes; those that other patterns exclude are not listed."""
+
     withheld: tuple[str, ...] = ()
     """Paths of files and directories that are never shipped, because they describe or unlock hosts."""
 
@@ -116,15 +96,15 @@ def read_tree(
             continue
         read.append(file)
     special = [path for path, status in found if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))]
-    return Tree(directory, Manifest(tuple(read), links), tuple(special), walk.ignored, tuple(walk.withheld))
+    return Tree(directory, Manifest(tuple(read), links), tuple(special), tuple(walk.ignored), tuple(walk.withheld))
 
 
 class _Walk:
-    """Collects the files to ship, and counts those that .gitignore excludes."""
+    """Collects the files to ship, and the names of those that .gitignore excludes."""
 
     def __init__(self, directory: Path, excludes: "GitIgnoreSpec", has_includes: bool) -> None:
         self.found: list[tuple[str, os.stat_result]] = []
-        self.ignored = Ignored()
+        self.ignored: list[str] = []
         self.withheld: list[str] = []
         self.private: frozenset[tuple[int, int]] = frozenset()
         """Device and inode of what is never shipped."""
@@ -132,7 +112,6 @@ class _Walk:
         self._directory = directory
         self._excludes = excludes
         self._has_includes = has_includes
-        self._looked_at = 0
 
     def read(self, inside: str, above: tuple[_Rules, ...], ignored_by: str = "") -> None:
         """Read the directory `inside`; `ignored_by` is the file that names it, for a directory that is not shipped."""
@@ -151,13 +130,14 @@ class _Walk:
                 self.withheld.append(path + "/" * is_directory)
                 continue
             source = self._ignored_by(path + "/" * is_directory, rules, ignored_by)
+            if source == GIT and not ignored_by and not entry.is_symlink() and not self._is_environment(path):
+                self.ignored.append(path + "/" * is_directory)
             if is_directory:
-                if not source or self._is_worth_a_look(path, source):
+                is_read = source not in (BUILT_IN, EXCLUDE) and self._has_includes and not self._is_environment(path)
+                if not source or is_read:
                     self.read(path, rules, source)
             elif not source:
                 self.found.append((path, entry.stat(follow_symlinks=False)))
-            elif source == GIT and not entry.is_symlink():
-                self._count(path, entry)
 
     def _is_private(self, entry: os.DirEntry[str]) -> bool:
         if entry.name == SETTINGS:
@@ -177,19 +157,9 @@ class _Walk:
         answer = self._excludes.check_file(path).include
         return source if answer is None else EXCLUDE * answer
 
-    def _is_worth_a_look(self, path: str, source: str) -> bool:
-        """Return True for an ignored directory that may have files to ship or count. A Python environment has none."""
-        if source in (BUILT_IN, EXCLUDE) or (self._directory / path / "pyvenv.cfg").exists():
-            return False
-        return self._has_includes or (source == GIT and self.ignored.is_complete)
-
-    def _count(self, path: str, entry: os.DirEntry[str]) -> None:
-        self._looked_at += 1
-        if self._looked_at > MOST_COUNTED:
-            self.ignored = replace(self.ignored, is_complete=False)
-            return
-        with contextlib.suppress(OSError):
-            self.ignored = self.ignored.with_file(path, entry.stat(follow_symlinks=False).st_size)
+    def _is_environment(self, path: str) -> bool:
+        """Return True for a Python environment, which has no files to ship."""
+        return (self._directory / path / "pyvenv.cfg").exists()
 
 
 def _inodes(paths: Collection[Path]) -> Iterator[tuple[int, int]]:

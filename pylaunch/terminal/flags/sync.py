@@ -1,6 +1,7 @@
 """`--sync`: read the working tree that the flags name, and report on it."""
 
 import difflib
+from collections.abc import Sequence
 from pathlib import Path
 from posixpath import join, normpath
 
@@ -8,8 +9,8 @@ from pylaunch.errors import UsageError
 from pylaunch.inventory.load import source_of
 from pylaunch.model.job import TREE, Sync
 from pylaunch.model.text.argv import quoted
-from pylaunch.model.text.quantity import counted, shown_size
-from pylaunch.runs.sync.tree import Ignored, Tree, read_tree
+from pylaunch.model.text.quantity import shown_size
+from pylaunch.runs.sync.tree import Tree, read_tree
 from pylaunch.terminal import console
 from pylaunch.terminal.document import current
 
@@ -22,7 +23,9 @@ def given(directory: str, excludes: tuple[str, ...]) -> Tree:
     """Read the tree that --sync names. Raises UsageError for a tree that cannot be shipped."""
     private = private_files(source_of(current().source))
     tree = read_tree(Path(directory).absolute(), excludes, private=private)
-    _report_ignored(tree.ignored)
+    if tree.ignored:
+        ships = quoted(("--sync-exclude", f"!{tree.ignored[0]}"))
+        console.say(f"note: .gitignore leaves out {_some(tree.ignored)}; {ships} ships the first")
     _report_withheld(tree)
     for path in tree.left_out:
         console.say(f"warning: {path} is neither a file nor a link and is not shipped")
@@ -38,20 +41,13 @@ def private_files(inventory: Path | None) -> tuple[Path, ...]:
 
 def _report_withheld(tree: Tree) -> None:
     if tree.withheld:
-        shown = ", ".join(tree.withheld[:SHOWN_PATHS])
-        more = f" and {len(tree.withheld) - SHOWN_PATHS} more" if len(tree.withheld) > SHOWN_PATHS else ""
-        console.say(f"note: not shipped: {shown}{more} (the inventory in use, pylaunch.toml and vault files stay here)")
+        why = "the inventory in use, pylaunch.toml and vault files stay here"
+        console.say(f"note: not shipped: {_some(tree.withheld)} ({why})")
 
 
-def _report_ignored(ignored: Ignored) -> None:
-    if not ignored.files:
-        return
-    more = "" if ignored.is_complete else "more than "
-    console.say(
-        f"note: .gitignore leaves out {more}{counted(ignored.files, 'file')} ({shown_size(ignored.size)}), the largest "
-        f"{ignored.largest} ({shown_size(ignored.largest_size)}); "
-        f"{quoted(('--sync-exclude', f'!{ignored.largest}'))} ships it"
-    )
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
+    return ", ".join(paths[:SHOWN_PATHS]) + more
 
 
 def as_asked(tree: Tree, excludes: tuple[str, ...]) -> Sync:

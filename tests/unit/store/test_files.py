@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.runs.sync.tree import Ignored, read_tree
+from pylaunch.runs.sync.tree import read_tree
 from pylaunch.store.files import new_file, output_file, write_whole
 
 
@@ -57,7 +57,7 @@ def test_files_about_runs_are_not_shipped_with_the_next_run(tmp_path: Path, monk
     assert output_file("pylaunch-7f3b.html").parent == report.parent == tmp_path / "pylaunch-out"
     tree = read_tree(tmp_path)
     assert [file.path for file in tree.manifest.files] == ["train.py"]
-    assert tree.ignored == Ignored()
+    assert tree.ignored == ()
     assert (report.parent / ".gitignore").read_text() == "*\n"
 
 

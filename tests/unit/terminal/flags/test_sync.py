@@ -43,15 +43,16 @@ def test_a_script_must_be_among_the_files(tree: Tree) -> None:
     assert misspelt.value.hint == "did you mean src/train.py?"
 
 
-def test_files_that_gitignore_excludes_are_reported_with_the_flag_that_ships_the_largest(
+def test_files_that_gitignore_excludes_are_reported_with_the_flag_that_ships_the_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, content in ((".gitignore", "*.bin\n.venv\n"), ("a.bin", "1" * 2048), ("my data.bin", "1" * 4096)):
         (tmp_path / name).write_text(content)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/pyvenv.cfg").touch()
     sync.given(str(tmp_path), ())
     assert capsys.readouterr().err == (
-        "note: .gitignore leaves out 2 files (6.0 KiB), the largest my data.bin (4.0 KiB); "
-        "--sync-exclude '!my data.bin' ships it\n"
+        "note: .gitignore leaves out a.bin, my data.bin; --sync-exclude '!a.bin' ships the first\n"
     )
     shipped = sync.given(str(tmp_path), ("!*.bin",))
     assert {file.path for file in shipped.manifest.files} == {".gitignore", "a.bin", "my data.bin"}
