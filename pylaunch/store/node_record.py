@@ -27,14 +27,12 @@ from pylaunch.model.text import typed_json
 MAX_SIZE = 4 << 20
 """Bytes of a record once it is decompressed: argument lists are 2 MiB at most."""
 
-MAX_RANKS = 1 << 16
-"""Ranks of all records of one node together, and so of one record."""
+MAX_SHARE = 16 << 20
+"""Bytes of all records of one node together once they are decompressed, where each rank and host counts PER_RANK and
+PER_HOST more: what is built of them."""
 
-MAX_HOSTS = 1 << 14
-"""Nodes and spares of all records of one node together."""
-
-MAX_CONTENT = 16 << 20
-"""Bytes of all records of one node together once they are decompressed."""
+PER_RANK, PER_HOST = 1 << 8, 1 << 10
+MAX_RANKS, MAX_HOSTS = MAX_SHARE // PER_RANK, MAX_SHARE // PER_HOST
 
 MOST_NAME = 64
 """Characters of the name of a job."""
@@ -101,11 +99,15 @@ def pack(plan: RunPlan, agent: str, created_at: float) -> str:
 
 @dataclass
 class NodeShare:
-    """Rest of the limits for the records of one node."""
+    """Rest of MAX_SHARE for the records of one node."""
 
-    content: int = MAX_CONTENT
-    ranks: int = MAX_RANKS
-    hosts: int = MAX_HOSTS
+    left: int = MAX_SHARE
+
+    def take(self, size: int) -> None:
+        """Take `size` of it. Raises NotARecordError."""
+        if size > self.left:
+            raise NotARecordError(f"the records of one node may name {MAX_RANKS} ranks and {MAX_HOSTS} hosts")
+        self.left -= size
 
 
 class RecordReader:
@@ -124,17 +126,17 @@ class RecordReader:
 
         Raises NotARecordError.
         """
-        known = self._known.get(text)
-        if known is not None:
-            record, size = known
-            _take(share, size, record.plan.world_size, len(record.plan.nodes) + len(record.plan.spares))
-            return record
-        content = _inflated(text, min(MAX_SIZE, share.content))
-        share.content -= len(content)
+        if text in self._known:
+            share.take(self._known[text][1])
+            return self._known[text][0]
+        content = _inflated(text, min(MAX_SIZE, share.left))
+        share.take(len(content))
         found = _decoded(content)
-        _take(share, 0, sum(node.ranks for node in found.nodes), len(found.nodes) + len(found.spares))
+        built = sum(node.ranks for node in found.nodes) * PER_RANK
+        built += (len(found.nodes) + len(found.spares)) * PER_HOST
+        share.take(built)
         try:
-            self._known[text] = _record(found, self._cluster), len(content)
+            self._known[text] = _record(found, self._cluster), len(content) + built
         except UsageError as error:
             raise NotARecordError(f"no record of a run: {error.message}") from None
         return self._known[text][0]
@@ -143,12 +145,6 @@ class RecordReader:
 def unpack(text: str, cluster: Cluster) -> RunRecord:
     """Return the record in `text`, its hosts reached as `cluster` says. Raises NotARecordError."""
     return RecordReader(cluster).read(text, NodeShare())
-
-
-def _take(share: NodeShare, size: int, ranks: int, hosts: int) -> None:
-    if size > share.content or ranks > share.ranks or hosts > share.hosts:
-        raise NotARecordError(f"the records of one node may name {MAX_RANKS} ranks and {MAX_HOSTS} hosts")
-    share.content, share.ranks, share.hosts = share.content - size, share.ranks - ranks, share.hosts - hosts
 
 
 def _inflated(text: str, most: int) -> bytes:
