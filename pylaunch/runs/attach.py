@@ -8,7 +8,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import Event, EventKind, RunRecord
-from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
+from pylaunch.runs.connect.agent_link import AgentAbsentError, RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet, on_fleet, raise_if_none
 from pylaunch.runs.events import Attached, AttemptEnded, LogsCaughtUp, StartEvent, notice, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
@@ -35,7 +35,9 @@ async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> 
     """
     names = record.plan.cluster.names
     failures = await fleet.connect(names, "attach")
-    while not follower.leads and (unknown := [name for name, why in failures.items() if _is_unknown(why)]):
+    while not follower.leads and (
+        unknown := [name for name, why in failures.items() if isinstance(why, RunUnknownError | AgentAbsentError)]
+    ):
         if is_settled(record) or any(link.hello.phase in RELEASED for link in fleet.links.values()):
             break  # All nodes knew the run before its release: these have lost it.
         await asyncio.sleep(AGAIN_S)
@@ -50,10 +52,6 @@ async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> 
             reasons[name] = str(error)
             follower.not_reached(name, reasons[name], host_answers=error.host_answers)
     return reasons
-
-
-def _is_unknown(error: LinkError | AgentAbsentError) -> bool:
-    return isinstance(error, RunUnknownError | AgentAbsentError)
 
 
 @dataclass(frozen=True)

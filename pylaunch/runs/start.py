@@ -305,7 +305,7 @@ def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> Recorde
 def _launch(recorded: RecordedRun, options: StartOptions) -> Launch:
     archive, planned = recorded.archive, recorded.planned
     record = pack(planned.plan, archive.version, recorded.created_at)
-    return Launch(planned.plan, planned.commands, archive, record, options.secrets, options.tree)
+    return Launch(planned.plan, planned.commands, record, options.secrets, options.tree)
 
 
 def _may_be_mended(plan: RunPlan, error: ClusterNotReadyError) -> bool:

@@ -110,7 +110,7 @@ async def _glimpse(plan: RunPlan, fleet: Fleet, show: Emitter, hosts: Collection
     await asyncio.gather(*ends, return_exceptions=True)
 
 
-def _state(name: str, fleet: Fleet, failures: Mapping[str, LinkError | AgentAbsentError], absent: str) -> NodeState:
+def _state(name: str, fleet: Fleet, failures: Mapping[str, LinkError], absent: str) -> NodeState:
     failure = failures.get(name)
     if isinstance(failure, RunUnknownError) or (isinstance(failure, AgentAbsentError) and absent != "finished"):
         return NodeState(name, absent, reason=str(failure) if absent == "finished" else "")

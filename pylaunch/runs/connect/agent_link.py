@@ -125,47 +125,34 @@ LEAVES_S = 3.0
 """From closing a connection to killing its ssh, which does not end across a dead network or for a stopped process."""
 
 
-class AgentAbsentError(Exception):
-    """The host answers, but the agent of this version is not installed."""
-
-    host_answers = True
-
-    def __init__(self, host: Host) -> None:
-        super().__init__(f"the agent's archive is not at {host.address}")
-
-
 class LinkError(Exception):
     """No connection to the agent: the reason, and a hint."""
 
-    host_answers = False
-    """The host ran the command that reaches its agent."""
-
-    def __init__(self, reason: str, hint: str | None = None, *, is_final: bool = False) -> None:
+    def __init__(
+        self, reason: str, hint: str | None = None, *, is_final: bool = False, host_answers: bool = False
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
         self.is_final = is_final
         """No further attempt can succeed."""
 
-
-class NoAgentError(LinkError):
-    """The connection works, but the agent does not answer on it."""
-
-    host_answers = True
+        self.host_answers = host_answers
+        """The host ran the command that reaches its agent."""
 
 
-class AgentFailedError(LinkError):
-    """The host answers, and reports why no agent of the run does."""
+class AgentAbsentError(LinkError):
+    """The host answers, but the agent of this version is not installed."""
 
-    host_answers = True
-
-
-class AgentStoppedError(AgentFailedError):
-    """The agent of the run is stopped (SIGSTOP)."""
+    def __init__(self, host: Host) -> None:
+        super().__init__(f"the agent's archive is not at {host.address}", host_answers=True)
 
 
-class RunUnknownError(AgentFailedError):
+class RunUnknownError(LinkError):
     """The host does not know this run."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, is_final=True, host_answers=True)
 
 
 def enter(host: Host, agent: str, verb: str, run: str) -> Argv:
@@ -296,9 +283,10 @@ async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
 
 
 def _refused(failed: protocol.Failed, call: Call) -> LinkError:
-    if failed.code == protocol.AGENT_STOPPED:
-        return AgentStoppedError(failed.message, f"to end it: pylaunch stop {call.run}; to resume it: kill -CONT")
-    return RunUnknownError(failed.message) if failed.code == protocol.NO_RUN else AgentFailedError(failed.message)
+    if failed.code == protocol.NO_RUN:
+        return RunUnknownError(failed.message)
+    ways = f"to end it: pylaunch stop {call.run}; to resume it: kill -CONT"
+    return LinkError(failed.message, ways if failed.code == protocol.AGENT_STOPPED else None, host_answers=True)
 
 
 async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
@@ -331,7 +319,7 @@ def why_ended(host: Host, ended: Completed, failure: ConnectionFailure | None) -
     if failure is not None:
         return LinkError(failure.reason, failure.hint, is_final=failure.is_final)
     if ended.returncode == PYTHON_ABSENT:
-        return NoAgentError(f"no Python at {host.agent_python}", host_errors.agent_python(host))
+        return LinkError(f"no Python at {host.agent_python}", host_errors.agent_python(host), host_answers=True)
     if ended.returncode == AGENT_ABSENT:
         return LinkError("the agent's archive is gone, or is damaged")
     if ended.returncode == ROOT_UNTRUSTED:
@@ -340,15 +328,16 @@ def why_ended(host: Host, ended: Completed, failure: ConnectionFailure | None) -
         return LinkError(
             root_untrusted(host), "a root for each user: pylaunch_node_root=…{user}" if is_shared else hint
         )
-    return NoAgentError(
+    return LinkError(
         f"the connection to its agent ended ({describe_exit(ended.returncode)}): {last_line(ended.stderr)}",
         pylaunch("check", "--limit", host.name),
+        host_answers=True,
     )
 
 
 def silent(failure: ConnectionFailure) -> LinkError:
     """Return the error for a connection on which nothing arrived in time."""
-    return (NoAgentError if failure.host_answers else LinkError)(failure.reason, failure.hint)
+    return LinkError(failure.reason, failure.hint, host_answers=failure.host_answers)
 
 
 def root_untrusted(host: Host) -> str:
@@ -360,9 +349,10 @@ def _decoded(host: Host, line: bytes) -> object:
     try:
         message: object = protocol.decode(line)
     except protocol.WireError as error:
-        raise NoAgentError(
+        raise LinkError(
             f"something on {host.name} writes into the connection: {error}",
             "make the login shell silent for non-interactive sessions (its rc files print); if it is silent,"
             f" {host.agent_python} prints",
+            host_answers=True,
         ) from None
     return message

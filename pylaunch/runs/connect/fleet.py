@@ -32,11 +32,9 @@ from pylaunch.protocol.heartbeats import Heartbeats
 from pylaunch.runs.connect.agent_link import (
     HELLO_TIMEOUT_S,
     LEAVES_S,
-    AgentAbsentError,
     AgentLink,
     Call,
     LinkError,
-    RunUnknownError,
     enter,
     open_link,
 )
@@ -209,15 +207,13 @@ class Fleet:
         self._heartbeats = Heartbeats([], 0.0)
         self._timeout_s = 0.0
         self._leads = True
-        self._calling: dict[str, LinkError | AgentAbsentError | None] = {}
+        self._calling: dict[str, LinkError | None] = {}
         """Hosts to which a second connection is being opened, with the error of the last attempt."""
 
         self._opened_at = 0.0
         """Time at which this process began to prepare the nodes, if it does."""
 
-    async def connect(
-        self, names: Iterable[str], verb: str, *, shared: bool = True
-    ) -> dict[str, LinkError | AgentAbsentError]:
+    async def connect(self, names: Iterable[str], verb: str, *, shared: bool = True) -> dict[str, LinkError]:
         """Open links to `names` at the same time; return the errors of those that failed, by host."""
         wanted = tuple(names)
         if verb == "open" and not self._opened_at:
@@ -227,9 +223,9 @@ class Fleet:
             *(self._open(name, Call(verb, self._run, shared=shared)) for name in wanted),
             return_exceptions=True,
         )
-        failures: dict[str, LinkError | AgentAbsentError] = {}
+        failures: dict[str, LinkError] = {}
         for name, answer in zip(wanted, answers, strict=True):
-            if isinstance(answer, LinkError | AgentAbsentError):
+            if isinstance(answer, LinkError):
                 failures[name] = answer
             elif isinstance(answer, BaseException):
                 raise answer
@@ -418,7 +414,7 @@ class Fleet:
                     self.receive(name, NodeSilent(self._heartbeats.silence_s(name)))
                     self._begin_call(name)
 
-    async def _give_up(self, name: str, reason: str, error: LinkError | AgentAbsentError | None) -> None:
+    async def _give_up(self, name: str, reason: str, error: LinkError | None) -> None:
         self.dismiss(name)
         self.receive(name, Lost(reason, error is not None and error.host_answers))
         if (link := self.links.pop(name, None)) is not None:
@@ -447,12 +443,11 @@ class Fleet:
         within_s = min(HELLO_TIMEOUT_S, max(1.0, left_s))
         try:
             link = await self._open(name, Call("attach", self._run, within_s, shared=False))
-        except (LinkError, AgentAbsentError) as error:
+        except LinkError as error:
             self._calling[name] = error
-            is_final = isinstance(error, RunUnknownError) or (isinstance(error, LinkError) and error.is_final)
-            if is_final:
+            if error.is_final:
                 await self._give_up(name, str(error), error)
-            return is_final
+            return error.is_final
         if name not in self._heartbeats.names:
             self._abandon(link)
             return True

@@ -125,7 +125,6 @@ class Launch:
 
     plan: RunPlan
     commands: tuple[tuple[NodePlan, NodeCommand], ...]
-    archive: AgentArchive
     record: str
     """The nodes keep it for controllers that have no record of the run; "" keeps none."""
 

@@ -17,7 +17,7 @@ from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import fold, is_address
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.messages import PAUSE_S
-from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError
+from pylaunch.runs.connect.agent_link import AgentAbsentError
 from pylaunch.runs.connect.bounds import ConnectionEnded, Interrupted
 from pylaunch.runs.connect.fleet import Fleet, Question
 from pylaunch.runs.events import Emitter, Start, notice
@@ -187,10 +187,9 @@ class Session:
                 if name in refused or name in self._fleet.links:
                     failures.pop(name)
         for name, error in failures.items():
-            if isinstance(error, LinkError):
-                self._refuse(name, error.reason, error.hint)
-            else:
-                self._refuse(name, "the agent was installed, but no archive there has its content (sha256sum)", None)
+            is_absent = isinstance(error, AgentAbsentError)
+            unlike = "the agent was installed, but no archive there has its content (sha256sum)"
+            self._refuse(name, unlike if is_absent else error.reason, error.hint)
 
     async def _ship(self, tree: Tree) -> None:
         """Ship the code of the run to every connected node."""

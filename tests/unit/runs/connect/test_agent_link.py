@@ -1,14 +1,14 @@
 """Why a node has no agent, with the next step."""
 
 from pylaunch.model.cluster import Host
-from pylaunch.runs.connect.agent_link import PYTHON_ABSENT, ROOT_UNTRUSTED, AgentAbsentError, NoAgentError, why_ended
+from pylaunch.runs.connect.agent_link import PYTHON_ABSENT, ROOT_UNTRUSTED, AgentAbsentError, why_ended
 from pylaunch.transport.process import Completed
 
 
 def ended(host: Host, returncode: int, stderr: str = "") -> tuple[str, str | None]:
     """Return reason and hint for an agent that ended so."""
     error = why_ended(host, Completed(("sh",), returncode, "", stderr), None)
-    assert isinstance(error, NoAgentError)
+    assert error.host_answers
     return error.reason, error.hint
 
 

@@ -17,7 +17,7 @@ from pylaunch.runs.connect.agent_link import AgentLink, LinkError
 from pylaunch.runs.connect.bounds import ConnectionEnded, Interrupted
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.events import Start
-from pylaunch.runs.prepare.launch import AgentArchive, Launch
+from pylaunch.runs.prepare.launch import Launch
 from pylaunch.runs.prepare.session import (
     ALL_PAIRS,
     MOST_LEAD_S,
@@ -77,7 +77,7 @@ async def release(session: Session, fleet: Fleet) -> Start:
 
 
 def session_of(plan: RunPlan, fleet: Fleet, listener: Listener | None = None) -> Session:
-    launch = Launch(plan, render(plan), AgentArchive(b"", "0123"), record="")
+    launch = Launch(plan, render(plan), record="")
     return Session(launch, fleet, listener or Listener())
 
 
