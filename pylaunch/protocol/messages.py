@@ -242,10 +242,6 @@ class Finished:
     leftovers: list[str]
     """Leftovers after SIGKILL, one phrase each; [] proves that the node is clean."""
 
-    checked: list[str]
-    """Things that were checked for leftovers: processes by run mark, the rendezvous port, device leases."""
-
-    time: float
     unreadable: str = ""
     """Part of the path of the logs that is not there or cannot be passed, with the reason; "" for readable logs."""
 

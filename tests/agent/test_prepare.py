@@ -83,9 +83,8 @@ def test_a_node_that_chooses_the_port_reports_it_and_its_processes_get_it_at_the
     (ready,) = controller.all(protocol.Ready)
     assert ready.rendezvous_port in {port for candidates in ports.CANDIDATES for port in candidates}
     controller.send(protocol.Follow({}, None), protocol.Release(0.0, rendezvous_port=ready.rendezvous_port))
-    finished = controller.until(protocol.Finished)
+    controller.until(protocol.Finished)
     assert [controller.text(stream) for stream in ("0.out", "1.out")] == [f"{ready.rendezvous_port}\n"] * 2
-    assert f"port {ready.rendezvous_port}" in finished.checked
 
 
 def test_runs_that_choose_at_the_same_time_choose_different_ports(node: Node, tmp_path: Path) -> None:
@@ -145,7 +144,6 @@ def test_a_held_port_accepts_the_rank_and_no_process_without_port_sharing(
     finished = controller.until(protocol.Finished)
     assert controller.text("0.out") == "listening\n"
     assert "Address already in use" in controller.text("0.err")
-    assert f"port {port}" in finished.checked
     assert finished.leftovers == []
 
 

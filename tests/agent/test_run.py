@@ -25,7 +25,6 @@ def test_ranks_run_to_their_end_and_the_node_reports_that_it_is_clean(node: Node
     controller = node.started(task(tmp_path, "echo one; echo two >&2", "exit 0"))
     finished = controller.until(protocol.Finished)
     assert finished.leftovers == []
-    assert finished.checked == ["processes of run r1"]
     assert controller.text("0.out") == "one\n"
     assert controller.text("0.err") == "two\n"
     assert [ended.exit_code for ended in controller.all(protocol.RankEnd)] == [0, 0]

@@ -310,7 +310,7 @@ class Run:
         unreadable = rank_files.obstacle(f"{self._record.directory.logs}/.")
         if self._signalled and self._workers.ended_from_outside and self.stopping is None:
             self._record.append(protocol.Stopping(self._workers.ended_from_outside, time.time(), by_hand=False))
-        self._record.append(protocol.Finished(left, self._checked_for_leftovers(), time.time(), unreadable))
+        self._record.append(protocol.Finished(left, unreadable))
         self.outcome = NodeOutcome(outcome, message)
 
     def _scrub(self) -> None:
@@ -322,12 +322,6 @@ class Run:
                 continue
             except OSError as error:
                 note(f"{path} may still contain a secret of the run: {error.strerror}")
-
-    def _checked_for_leftovers(self) -> list[str]:
-        checked = [f"processes of run {self.task.run}"]
-        if self._holdings.port is not None:
-            checked.append(f"port {self._holdings.port}")
-        return checked + [f"lease of device {index}" for index in self.task.devices]
 
 
 def _examined(workers: WorkerGroup, record: Record, streams: dict[str, str], loop: EventLoop) -> ExaminedRun:

@@ -280,7 +280,7 @@ class Supervisor:
                 # Also a controller that has sent nothing yet.
                 controller.is_subscribed = True
             self._record.append(protocol.Stopping(reason, time.time(), by_hand))
-            self._record.append(protocol.Finished([], [], time.time()))
+            self._record.append(protocol.Finished([]))
             self._end(NodeOutcome("aborted", reason))
 
     def _end(self, outcome: NodeOutcome) -> None:

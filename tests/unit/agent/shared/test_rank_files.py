@@ -184,11 +184,9 @@ def test_any_record_is_read_as_events_of_a_supervisor(
 
 def test_forged_events_and_tasks_of_other_runs_are_ignored(directory: RunDirectory) -> None:
     forged = protocol.Output("/etc/passwd", 4, "text", 1.0)
-    Path(directory.file("events.jsonl")).write_bytes(
-        protocol.encode(forged) + protocol.encode(protocol.Finished([], [], 1.0))
-    )
+    Path(directory.file("events.jsonl")).write_bytes(protocol.encode(forged) + protocol.encode(protocol.Finished([])))
     Path(directory.file("task.json")).write_bytes(protocol.encode(protocol.Prepare(task(Path("/"), run="r2"))))
-    assert record.read_events(directory) == [protocol.Finished([], [], 1.0)]
+    assert record.read_events(directory) == [protocol.Finished([])]
     assert record.read_task(directory) is None
 
 

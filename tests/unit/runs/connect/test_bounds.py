@@ -89,7 +89,7 @@ def test_a_node_reports_states_of_its_own_ranks_and_each_once() -> None:
         protocol.RankEnd(0, "", 1, None, 1.0, False, ("y" * 9000,) * 200, "x" * 90_000, symptom="x" * 90_000),
         protocol.RankEnd(None, "", 1, None, 1.0, False, ("y" * 9000,) * 200, symptom="x" * 90_000),
         protocol.Stopping("x" * 900_000, 1.0),
-        protocol.Finished(["x" * 5000] * 400, [], 1.0),
+        protocol.Finished(["x" * 5000] * 400),
         protocol.Failed("x" * 900_000),
         protocol.PeersTried({"n2": "x" * 900_000}),
     ],

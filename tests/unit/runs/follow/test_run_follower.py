@@ -114,8 +114,8 @@ class Watched:
             await asyncio.sleep(0)
 
 
-GONE = protocol.Finished([], [], 7.0)
-ENDED = [("n2", replace(END, time=5.0)), ("n2", protocol.Finished([], [], 7.0))]
+GONE = protocol.Finished([])
+ENDED = [("n2", replace(END, time=5.0)), ("n2", protocol.Finished([]))]
 
 
 def test_a_follower_without_the_lead_orders_nothing_when_a_rank_fails(monkeypatch: pytest.MonkeyPatch) -> None:
