@@ -1,7 +1,6 @@
 """Find runs: those recorded on this machine, and those that only their nodes know, whoever started them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeGuard
 
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass, replace
@@ -37,20 +36,18 @@ MOST_RUNS = 512
 """Runs of one node that are shown; its agent sends as many."""
 
 
-@dataclass(frozen=True)
-class KnownRun:
-    """A run as one node knows it."""
-
-    record: RunRecord
-    is_live: bool
-    """Its agent runs."""
+class NoAnswerError(Exception):
+    """A host did not report its runs, with the reason."""
 
 
 @dataclass(frozen=True)
 class KnownRuns:
     """The runs that one node knows."""
 
-    runs: tuple[KnownRun, ...] = ()
+    records: tuple[RunRecord, ...] = ()
+    live: frozenset[str] = frozenset()
+    """Ids of those whose agent runs."""
+
     omitted: str = ""
     """Count of further runs and the reason why they are not shown; "" for none."""
 
@@ -83,71 +80,66 @@ def discover(cluster: Cluster, timeout_s: float = HELLO_TIMEOUT_S) -> Discovery:
     words = {host.name: ("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python) for host in cluster.hosts}
     ended = run_on_all(cluster, words, timeout_s)
     reader = RecordReader(cluster)
-    found = merged({host.name: _known(host, ended[host.name], reader) for host in cluster.hosts})
+    known, silent = dict[str, KnownRuns](), dict[str, str]()
+    for host in cluster.hosts:
+        try:
+            known[host.name] = _known(host, ended[host.name], reader)
+        except NoAnswerError as error:
+            silent[host.name] = str(error)
     hints = {name: each.hint for name, each in ended.items() if isinstance(each, Unreachable)}
-    return replace(found, hints=of_hosts(hints))
+    return replace(merged(known), silent=silent, hints=of_hosts(hints))
 
 
-def merged(answers: Mapping[str, KnownRuns | str]) -> Discovery:
-    """Merge the answers of all hosts. Pure.
+def merged(answers: Mapping[str, KnownRuns]) -> Discovery:
+    """Merge the answers of hosts. Pure.
 
     Where nodes report different records of one run, that of the first node that is part of it counts.
     """
     records: dict[str, RunRecord] = {}
     live, notes = set(), []
-    reported = [
-        (host, known) for host, answer in answers.items() if not isinstance(answer, str) for known in answer.runs
-    ]
-    for _, known in sorted(reported, key=_is_stranger):
-        run = known.record.plan.run
-        if records.setdefault(run, known.record) == known.record and known.is_live:
+    reported = [(host, record) for host, answer in answers.items() for record in answer.records]
+    for host, record in sorted(reported, key=lambda each: each[0] not in each[1].plan.cluster.names):
+        run = record.plan.run
+        if records.setdefault(run, record) == record and run in answers[host].live:
             live.add(run)
     for run, record in records.items():
-        notes += _not_reached(record, is_live=run in live)
-    notes += [f"note: {host}: {answer.omitted}" for host, answer in answers.items() if _omits(answer)]
-    return Discovery(
-        tuple(sorted(records.values(), key=lambda record: record.created_at)),
-        frozenset(live),
-        {name: answer for name, answer in answers.items() if isinstance(answer, str)},
-        tuple(notes),
-    )
+        absent = [node.host.name for node in record.plan.nodes if node.host.connection is Connection.NONE]
+        if absent and run in live:
+            notes.append(f"note: run {run} has {fold(absent)}, not in this inventory: not connected to")
+    notes += [f"note: {host}: {answer.omitted}" for host, answer in answers.items() if answer.omitted]
+    in_order = tuple(sorted(records.values(), key=lambda record: record.created_at))
+    return Discovery(in_order, frozenset(live), {}, tuple(notes))
 
 
-def _is_stranger(reported: tuple[str, KnownRun]) -> bool:
-    host, known = reported
-    return host not in {node.host.name for node in known.record.plan.nodes}
-
-
-def _not_reached(record: RunRecord, *, is_live: bool) -> list[str]:
-    absent = [node.host.name for node in record.plan.nodes if node.host.connection is Connection.NONE]
-    if not absent or not is_live:
-        return []
-    return [f"note: run {record.plan.run} has {fold(absent)}, not in this inventory: not connected to"]
-
-
-def _known(host: Host, ended: Completed | Unreachable, reader: RecordReader) -> KnownRuns | str:
+def _known(host: Host, ended: Completed | Unreachable, reader: RecordReader) -> KnownRuns:
+    """Return the runs that `host` reports. Raises NoAnswerError."""
     if isinstance(ended, Unreachable):
-        return ended.reason
+        raise NoAnswerError(ended.reason)
     if ended.returncode in (AGENT_ABSENT, PYTHON_ABSENT):
         return KnownRuns()  # Nothing was ever started there.
     if ended.returncode == ROOT_UNTRUSTED:
-        return root_untrusted(host)
+        raise NoAnswerError(root_untrusted(host))
     if ended.returncode == AGENTS_DAMAGED:
-        return f"no agent under {host.node_root} has the content that its name says; pylaunch start installs one"
+        damage = f"no agent under {host.node_root} has the content that its name says"
+        raise NoAnswerError(f"{damage}; pylaunch start installs one")
     if not ended.ok:
-        return f"its agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr or ended.stdout)}"
+        why = last_line(ended.stderr or ended.stdout)
+        raise NoAnswerError(f"its agent ended with {describe_exit(ended.returncode)}: {why}")
     return read_answer(ended.stdout, reader)
 
 
-def read_answer(text: str, reader: RecordReader) -> KnownRuns | str:
-    """Return the runs in what an agent printed. Omit what is no record, and what exceeds the limits of one node."""
+def read_answer(text: str, reader: RecordReader) -> KnownRuns:
+    """Return the runs in what an agent printed. Omit what is no record, and what exceeds the limits of one node.
+
+    Raises NoAnswerError for a text that is no list.
+    """
     try:
         answer = untrusted_json.parse(text, MAX_ANSWER)
     except UntrustedJsonError as error:
-        return f"expected JSON ({error}), got {text[:200]!r}"
+        raise NoAnswerError(f"expected JSON ({error}), got {text[:200]!r}") from None
     if not isinstance(answer, list):
-        return f"expected a list of runs, got {text[:200]!r}"
-    known: dict[str, KnownRun] = {}
+        raise NoAnswerError(f"expected a list of runs, got {text[:200]!r}")
+    known, live = dict[str, RunRecord](), set[str]()
     entries = [each for each in answer if isinstance(each, dict)]
     records = [each for each in entries if isinstance(each.get("record"), str)]
     records.sort(key=lambda each: (each.get("live") is not True, len(each["record"])))
@@ -158,16 +150,15 @@ def read_answer(text: str, reader: RecordReader) -> KnownRuns | str:
         except NotARecordError as error:
             omitted, reason = omitted + 1, reason or str(error)
         else:
-            known[record.plan.run] = KnownRun(record, each.get("live") is True)
+            known[record.plan.run] = record
+            if each.get("live") is True:
+                live.add(record.plan.run)
+            else:
+                live.discard(record.plan.run)
     further = next((each["omitted"] for each in entries if type(each.get("omitted")) is int), 0)
-    if further > 0 or omitted > 0:
-        reason = reason or f"more than {MOST_RUNS} runs"
-        return KnownRuns(tuple(known.values()), f"{min(omitted + further, 10**6)} of its runs are not shown: {reason}")
-    return KnownRuns(tuple(known.values()))
-
-
-def _omits(answer: KnownRuns | str) -> TypeGuard[KnownRuns]:
-    return not isinstance(answer, str) and bool(answer.omitted)
+    words = f"{min(omitted + further, 10**6)} of its runs are not shown: {reason or f'more than {MOST_RUNS} runs'}"
+    is_whole = further <= 0 and omitted == 0
+    return KnownRuns(tuple(known.values()), frozenset(live), "" if is_whole else words)
 
 
 CANDIDATES = 8

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import zlib
 from typing import Any
 
@@ -13,7 +14,8 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Connection, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.runs.all_runs import KnownRun, KnownRuns, merged, read_answer
+from pylaunch.model.run import RunRecord
+from pylaunch.runs.all_runs import KnownRuns, NoAnswerError, merged, read_answer
 from pylaunch.store.node_record import MAX_RANKS, NotARecordError, RecordReader, pack, unpack
 from pylaunch.transport.connections import connector_of
 
@@ -32,10 +34,8 @@ def answer_of(*records: str, live: bool = True) -> str:
     return json.dumps([{"run": RUN, "host": "n1", "live": live, "record": record} for record in records])
 
 
-def answered(text: str, cluster: Cluster = HERE) -> tuple[KnownRun, ...]:
-    answer = read_answer(text, RecordReader(cluster))
-    assert not isinstance(answer, str), answer
-    return answer.runs
+def answered(text: str, cluster: Cluster = HERE) -> tuple[RunRecord, ...]:
+    return read_answer(text, RecordReader(cluster)).records
 
 
 def forged(plan: RunPlan = PLAN, **changes: object) -> str:
@@ -45,9 +45,10 @@ def forged(plan: RunPlan = PLAN, **changes: object) -> str:
 
 
 def test_a_record_survives_its_time_on_a_node() -> None:
-    (known,) = answered(answer_of(pack(PLAN, AGENT, 12.5)), HOSTS)
-    record = known.record
-    assert (record.agent, record.created_at, known.is_live, record.outcome) == (AGENT, 12.5, True, None)
+    answer = read_answer(answer_of(pack(PLAN, AGENT, 12.5)), RecordReader(HOSTS))
+    (record,) = answer.records
+    assert answer.live == {RUN}
+    assert (record.agent, record.created_at, record.outcome) == (AGENT, 12.5, None)
     assert (record.plan.run, record.plan.nodes) == (PLAN.run, PLAN.nodes)
     assert (record.plan.job.command, record.plan.job.workdir) == (("train.sh",), "/w")
     assert record.is_foreign
@@ -64,18 +65,18 @@ def test_a_record_on_a_node_contains_no_connection_settings_and_no_environment()
 
 def test_connection_settings_are_those_of_our_inventory_whatever_the_record_contains() -> None:
     evil = {"host": "n1", "ranks": 1, "devices": [], "address": "6.6.6.6", "ssh": {"common_args": ["-oProxyCommand=x"]}}
-    (known,) = answered(answer_of(forged(nodes=[evil], known_hosts="/evil", sources=["/evil"], agent_python="/evil")))
-    assert [node.host for node in known.record.plan.nodes] == [HERE["n1"]]
-    assert (known.record.plan.known_hosts, known.record.plan.sources) == ("/here/kh", ("/here/cluster.ini",))
+    (record,) = answered(answer_of(forged(nodes=[evil], known_hosts="/evil", sources=["/evil"], agent_python="/evil")))
+    assert [node.host for node in record.plan.nodes] == [HERE["n1"]]
+    assert (record.plan.known_hosts, record.plan.sources) == ("/here/kh", ("/here/cluster.ini",))
 
 
 def test_a_host_that_our_inventory_lacks_is_reported_and_not_connected_to() -> None:
-    (known,) = answered(answer_of(pack(PLAN, AGENT, 12.5)))
-    stranger = known.record.plan.nodes[1].host
+    (record,) = answered(answer_of(pack(PLAN, AGENT, 12.5)))
+    stranger = record.plan.nodes[1].host
     assert (stranger.name, stranger.connection) == ("n2", Connection.NONE)
     with pytest.raises(ClusterNotReadyError, match="n2 is not in the inventory"):
         connector_of(stranger, None).argv(("true",))
-    assert merged({"n1": KnownRuns((known,))}).notes == (
+    assert merged({"n1": KnownRuns((record,), frozenset({RUN}))}).notes == (
         f"note: run {RUN} has n2, not in this inventory: not connected to",
     )
 
@@ -130,14 +131,14 @@ def test_the_records_of_one_node_share_a_limit_and_live_and_small_ones_come_firs
     entries = [{"live": True, "record": record} for record in live] + [{"record": record} for record in old]
     reader = RecordReader(HERE)
     answer = read_answer(json.dumps([*entries, {"live": True, "record": honest}, {"omitted": 9000}]), reader)
-    assert isinstance(answer, KnownRuns)
-    runs = [known.record.plan.run for known in answer.runs]
+    runs = [record.plan.run for record in answer.records]
     assert runs[0] == RUN
-    assert sum(known.record.plan.world_size for known in answer.runs) <= MAX_RANKS
+    assert sum(record.plan.world_size for record in answer.records) <= MAX_RANKS
     limits = "the records of one node may name 65536 ranks and 16384 hosts"
     assert answer.omitted == f"{610 - len(runs) + 9000} of its runs are not shown: {limits}"
-    (other,) = read_answer(answer_of(honest), reader).runs  # type: ignore[union-attr]
-    assert merged({"n1": answer, "n2": KnownRuns((other,))}).notes[-1] == f"note: n1: {answer.omitted}"
+    assert (
+        merged({"n1": answer, "n2": read_answer(answer_of(honest), reader)}).notes[-1] == f"note: n1: {answer.omitted}"
+    )
 
 
 def test_records_that_unpack_to_much_share_a_limit() -> None:
@@ -160,16 +161,12 @@ def test_any_text_is_a_record_or_refused(text: str) -> None:
     ],
 )
 def test_an_invalid_answer_is_quoted(text: str, complaint: str) -> None:
-    answer = read_answer(text, RecordReader(HERE))
-    assert isinstance(answer, str)
-    assert answer.startswith(complaint)
+    with pytest.raises(NoAnswerError, match=re.escape(complaint)):
+        read_answer(text, RecordReader(HERE))
 
 
 def test_where_nodes_contradict_each_other_the_record_of_the_first_that_is_part_of_the_run_counts() -> None:
     true = unpack(pack(PLAN, AGENT, 12.5), HOSTS)
     lie = unpack(forged(plan_run(HOSTS.only(["n1"]), PLAN.job, RUN)), HOSTS)
-    found = merged(
-        {"n3": KnownRuns((KnownRun(lie, True),)), "n1": KnownRuns((KnownRun(true, False),)),
-         "n2": KnownRuns((KnownRun(true, False),))}
-    )  # fmt: skip
+    found = merged({"n3": KnownRuns((lie,), frozenset({RUN})), "n1": KnownRuns((true,)), "n2": KnownRuns((true,))})
     assert (found.records, found.live, found.notes) == ((true,), frozenset(), ())
