@@ -213,14 +213,14 @@ class Fleet:
         self._opened_at = 0.0
         """Time at which this process began to prepare the nodes, if it does."""
 
-    async def connect(self, names: Iterable[str], verb: str, *, shared: bool = True) -> dict[str, LinkError]:
+    async def connect(self, names: Iterable[str], verb: str) -> dict[str, LinkError]:
         """Open links to `names` at the same time; return the errors of those that failed, by host."""
         wanted = tuple(names)
         if verb == "open" and not self._opened_at:
             self._opened_at = steady_clock.now()
         allow_hosts(len(self._cluster.hosts))
         answers = await asyncio.gather(
-            *(self._open(name, Call(verb, self._run, shared=shared)) for name in wanted),
+            *(self._open(name, Call(verb, self._run)) for name in wanted),
             return_exceptions=True,
         )
         failures: dict[str, LinkError] = {}
@@ -387,11 +387,11 @@ class Fleet:
     def _take(self, name: str, link: AgentLink, message: object, size: int) -> None:
         """Pass on messages about the part of `name`; of others, report the first one."""
         confined = self._scopes[name].confined(message, link.requested)
-        if not isinstance(confined, ForeignMessage):
-            self.receive(name, confined, size)
-        elif name not in self._reported_foreign:
+        if isinstance(confined, ForeignMessage):
+            if name in self._reported_foreign:
+                return
             self._reported_foreign.add(name)
-            self.receive(name, confined, size)
+        self.receive(name, confined, size)
 
     async def _watch(self) -> None:
         while True:
