@@ -220,31 +220,11 @@ def is_stopped(pid: int) -> bool:
 
 
 def adopt(record: RunRecord) -> None:
-    """Begin a record of a run that was started elsewhere, as old as the run is.
-
-    A record of our own stays as it is. An adopted one takes over how hosts are reached now, and nothing else.
-    """
+    """Begin a record of a run that was started elsewhere, as old as the run is; one that is there stays as it is."""
     paths = run_paths(record.plan.run)
-    if not paths.directory.exists():
-        if _is_of_our_run(record.plan.run):
-            return
+    if not paths.directory.exists() and not _is_of_our_run(record.plan.run):
         begin(record.plan, record.agent, record.created_at, is_foreign=True)
-    else:
-        try:
-            known = read(record.plan.run)
-        except UsageError:
-            return  # Damaged: readers of the records report it.
-        if not known.is_foreign:
-            return
-        plan = with_reachable_hosts(known, record.plan.cluster).plan
-        if plan.nodes == known.plan.nodes:
-            return
-        head = _Head(known.created_at, known.agent, plan, known.is_foreign, known.started_by)
-        try:
-            write_whole(paths.plan, msgspec.json.encode(head))
-        except OSError:
-            return  # The answer of today does not need the record.
-    os.utime(paths.plan, (record.created_at, record.created_at))
+        os.utime(paths.plan, (record.created_at, record.created_at))
 
 
 def with_reachable_hosts(record: RunRecord, cluster: Cluster) -> RunRecord:
