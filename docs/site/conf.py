@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pylaunch.cli import reference
+from pylaunch.features.pages import reference
 
 project = "pylaunch"
 project_copyright = "The pylaunch authors"

@@ -39,7 +39,6 @@ _CORE = dict((
     _verb(VerbGroup.WATCH, "status", "Show one run: nodes, ranks, how far it is or how it ended", Names.RUN),
     _verb(VerbGroup.WATCH, "logs", "Show the output of the ranks of a run", Names.RUN),
     _verb(VerbGroup.MAINTAIN, "clean", "Remove processes and files of runs that are over", Names.HOSTS),
-    _verb(VerbGroup.MAINTAIN, "help", "Print a page of the guides and of the reference"),
 ))  # fmt: skip
 """Verbs of the core: each is the module of the same name in its group of `cli/commands/`."""
 

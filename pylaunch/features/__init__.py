@@ -37,6 +37,7 @@ FEATURES = (
     "init",
     "job",
     "notify",
+    "pages",
     "provision",
     "push",
     "render_files",

@@ -110,13 +110,13 @@ class Option:
             *names, cls=GroupedOption, group=self.group, multiple=self.multiple, default=default, help=words, **given
         )(command)
 
-    def _parsed(self, _: click.Context, __: click.Parameter, value: object) -> object:
+    def _parsed(self, context: click.Context, _: click.Parameter, value: object) -> object:
         if not isinstance(value, str):
             return value
         try:
             return self.value(value)
         except ValueError as error:
-            raise UsageError(f"{self.typed} {value}: {error}") from None
+            raise UsageError(f"{self.typed} {value}: {error}", hint=f"{context.command_path} --help") from None
 
 
 class GroupedOption(click.Option):

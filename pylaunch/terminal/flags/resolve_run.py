@@ -158,7 +158,7 @@ def _to_choose(error: RunNotNamedError) -> UsageError:
     all_runs = "all runs: pylaunch ps --all"
     return UsageError(
         error.message,
-        evidence=[_line(record) for record in error.candidates],
+        evidence=[_line(record) for record in candidates],
         hint=f"{pylaunch(verb, base_of(candidates[0].plan.run))}; {all_runs}" if candidates else all_runs,
     )
 

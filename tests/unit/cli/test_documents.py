@@ -13,8 +13,8 @@ import pytest
 
 from pylaunch import features, runtime
 from pylaunch.checks.suite import CHECKS
-from pylaunch.cli import reference
 from pylaunch.cli.main import VERBS
+from pylaunch.features.pages import reference
 from pylaunch.store.content import signatures
 from pylaunch.verdict.causes.cause_kinds import KINDS
 from tests.documents import (

@@ -34,6 +34,10 @@ def test_rerun_takes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch, capsys: p
     with pytest.raises(UsageError) as refused:
         resolve_run.find(None, None)
     assert (refused.value.hint or "").startswith("pylaunch rerun aaaaaaaa; ")
+    monkeypatch.setattr(resolve_run, "current", lambda: Invocation("stop"))
+    with pytest.raises(UsageError) as refused:
+        resolve_run.find(None, None)
+    assert not refused.value.evidence, "both are over"
 
 
 def test_the_newest_of_a_job_is_all_of_its_runs_or_none(monkeypatch: pytest.MonkeyPatch) -> None:

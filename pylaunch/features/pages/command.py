@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import reference
 from pylaunch.errors import UsageError
+from pylaunch.features.pages import reference
 from pylaunch.store.content import content_directory
 from pylaunch.terminal import console
 

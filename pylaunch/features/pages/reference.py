@@ -10,10 +10,11 @@ from typing import Any
 
 import yaml
 
+from pylaunch import features
 from pylaunch.checks.check import Check
 from pylaunch.checks.suite import CHECKS
-from pylaunch.cli.commands.run.start import OPTIONS
 from pylaunch.store.content import content_directory, signature_sources, signatures
+from pylaunch.terminal.flags.start import options_of
 from pylaunch.terminal.options import Group, InJobFile, Option
 from pylaunch.verdict.causes.cause_kinds import KINDS
 from pylaunch.verdict.causes.xid import XIDS
@@ -100,7 +101,8 @@ def _checks_at_start() -> str:
 
 def _options() -> str:
     """Return the options of `start`, below their headings."""
-    rows = {group: [each for each in OPTIONS if each.group is group] for group in Group}
+    options = (*options_of("start"), *features.options("start"))
+    rows = {group: [each for each in options if each.group is group] for group in Group}
     heads = ("option", "default", "in a job file", "field of `Job`", "meaning")
     return "\n".join(
         f"## {group.value}\n\n" + _table(*heads, rows=map(_option, found)) for group, found in rows.items() if found
