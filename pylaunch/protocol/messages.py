@@ -192,9 +192,6 @@ class Pong:
 
 @dataclass(frozen=True)
 class Ready:
-    seconds: float
-    """Duration of the preparation."""
-
     removed: list[str]
     """Leftovers of dead runs that the agent removed, one phrase each."""
 

@@ -243,15 +243,3 @@ def start_seconds(record: RunRecord) -> dict[str, float]:
     """Return the duration of each phase of the start."""
     released = [event for event in record.events if event.kind is EventKind.RELEASED and event.host is None]
     return dict(released[-1].seconds) if released else {}
-
-
-def node_start_seconds(record: RunRecord) -> dict[str, dict[str, float]]:
-    """Return the duration of each phase of the start on each node that reported one, in the order of the plan.
-
-    `exec` lasts from the common instant of the release to the exec of the node's first rank.
-    """
-    seconds: dict[str, dict[str, float]] = {}
-    for event in record.events:
-        if event.host is not None and event.kind in (EventKind.PREPARED, EventKind.RELEASED):
-            seconds.setdefault(event.host, {}).update(event.seconds)
-    return {name: seconds[name] for name in record.plan.cluster.names if name in seconds}

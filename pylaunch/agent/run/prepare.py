@@ -5,7 +5,6 @@ This is all that is slow or may fail. A node that cannot take part reports every
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from pylaunch import protocol
@@ -33,7 +32,6 @@ def prepare_run(
     message: protocol.Prepare, root: NodeRoot, record: Record, loop: EventLoop
 ) -> tuple[Run, protocol.Ready]:
     """Return the run at the gate and its `Ready`. Raises RefusedError with all reasons; nothing is held then."""
-    began = time.monotonic()
     stopped = stop_requested(root, message.task.run)
     if stopped is not None:
         raise RefusedError(protocol.Reason(STOP_REQUESTED, stopped))
@@ -80,5 +78,4 @@ def prepare_run(
     if gpus.models:
         facts[GPU_MODELS] = gpus.models
     run = Run(workers, holdings, record, loop)
-    seconds = time.monotonic() - began
-    return run, protocol.Ready(seconds, cleaned.removed, facts, rendezvous_port=run.chosen_port, libraries=libraries)
+    return run, protocol.Ready(cleaned.removed, facts, rendezvous_port=run.chosen_port, libraries=libraries)

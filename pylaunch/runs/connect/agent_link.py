@@ -167,9 +167,6 @@ class AgentLink:
     """An open connection; made by `open_link`, which receives Hello."""
 
     def __init__(self, connector: Connector, child: Child, hello: protocol.Hello, clock: ClockOffset) -> None:
-        self.seconds = 0.0
-        """Duration of connecting."""
-
         self.host = connector.host
         self.hello = hello
         self.clock = clock
@@ -244,10 +241,7 @@ async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call)
         call = replace(call, within_s=SLURM_OPENS_S)
     # A connection of its own replaces a silent one, whose node counts as lost soon: it does not wait.
     async with opening(connector, call.within_s) if call.shared else contextlib.nullcontext():
-        began = time.monotonic()
-        link = await _opened(connector, agent, call)
-        link.seconds = time.monotonic() - began
-        return link
+        return await _opened(connector, agent, call)
 
 
 async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:

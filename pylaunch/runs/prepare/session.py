@@ -104,8 +104,6 @@ class Session:
         self._taken, self._begun, self._confirming = 0, 0.0, 0.0
         self._phases: dict[str, float] = {}
         self._ports: dict[str, int] = {}
-        self._shipped: frozenset[str] = frozenset()
-        self._ship_s = 0.0
         self._port = plan.job.rendezvous_port
         """Rendezvous port; None until the first node has chosen it."""
 
@@ -126,7 +124,7 @@ class Session:
         if self._launch.tree is not None and self._fleet.links:
             await self._ship(self._launch.tree)
             shipped = time.monotonic()
-            self._phases["ship"] = self._ship_s = shipped - connected
+            self._phases["ship"] = shipped - connected
         await self._prepare()
         asked = time.monotonic()
         connections = await try_connections(self._fleet, {name: self._ports[name] for name in self._tasks})
@@ -174,12 +172,11 @@ class Session:
         absent = [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
         if absent:
             self._emit(notice(f"installing the agent on {fold(absent)}"))
-            began, unwanted = time.monotonic(), threading.Event()
+            unwanted = threading.Event()
             try:
                 refused = await asyncio.to_thread(install, absent, unwanted)
             finally:
                 unwanted.set()
-            self._shipped, self._ship_s = frozenset(absent), time.monotonic() - began
             for name, reason in refused.items():
                 self._refuse(name, reason, None)
             failures |= await self._fleet.connect([name for name in absent if name not in refused], "open")
@@ -245,12 +242,7 @@ class Session:
                 self._libraries[host] = message.libraries
                 self._ports[host] = message.port
                 self._port = message.rendezvous_port if message.rendezvous_port is not None else self._port
-                seconds = {
-                    "connect": self._fleet.links[host].seconds,
-                    **({"ship": self._ship_s} if host in self._shipped else {}),
-                    "prepare": message.seconds,
-                }
-                self._report(EventKind.PREPARED, host, "; ".join(message.removed), seconds)
+                self._report(EventKind.PREPARED, host, "; ".join(message.removed))
                 return barrier.with_prepared(host)
             case protocol.Refused():
                 for reason in message.reasons:
@@ -289,8 +281,8 @@ class Session:
             except KeyboardInterrupt as interrupt:  # Ranks may run: the follower stops them.
                 self._fleet.inbox.put_interrupt(Interrupted(str(interrupt)))
         times = {name: self._fleet.our_time(name, message.time) for name, message in released.replies.items()}
-        for name, at in times.items():
-            self._report(EventKind.RELEASED, name, seconds={"exec": at - instant})
+        for name in times:
+            self._report(EventKind.RELEASED, name)
         return max(times.values()) - min(times.values()) if times else 0.0
 
     @property

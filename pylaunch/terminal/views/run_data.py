@@ -14,7 +14,7 @@ from pylaunch.model.text.argv import Argv, pylaunch, quoted
 from pylaunch.model.text.quantity import duration, moment
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.events import Attached, AttemptStarted, RunBegun, StartEvent
-from pylaunch.runs.status import RunReport, node_start_seconds, previous_attempt, start_seconds, statuses
+from pylaunch.runs.status import RunReport, previous_attempt, start_seconds, statuses
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
 from pylaunch.terminal.doors import RunObserver
@@ -194,7 +194,6 @@ def latest(run: str) -> dict[str, object]:
 
 
 def _nodes(report: RunReport) -> list[dict[str, object]]:
-    seconds = node_start_seconds(report.record)
     known = {node.host: node for node in report.status.nodes}
     entries: list[dict[str, object]] = []
     for host in (node.host.name for node in report.record.plan.nodes):
@@ -207,7 +206,6 @@ def _nodes(report: RunReport) -> list[dict[str, object]]:
                 "phase": "ended" if node is None else None if is_silent else node.phase,
                 "running": [] if node is None else list(node.running),
                 "reason": None if node is None or is_silent else node.reason or None,
-                "start_seconds": seconds.get(host, {}),
             }
         )
     return entries

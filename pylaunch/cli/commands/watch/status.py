@@ -8,10 +8,9 @@ import click
 from pylaunch.cli.views.status import progress, watch_attempts
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.model.hostset import fold_ranks
-from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.model.text.quantity import counted
-from pylaunch.runs.status import RunReport, node_start_seconds, previous_attempt, report, start_seconds
+from pylaunch.runs.status import RunReport, previous_attempt, report, start_seconds
 from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find
@@ -57,7 +56,8 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, verbose: bo
 def _show(known: RunReport, board: Board, *, verbose: bool) -> None:
     record, answer = known.record, known.status
     _show_run(known)
-    _show_start(record)
+    if seconds := start_seconds(record):
+        console.data("  start: " + ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items()))
     for node in answer.nodes:
         ranks = f", {'rank' if len(node.running) == 1 else 'ranks'} {fold_ranks(node.running)}" if node.running else ""
         reason = f" ({node.reason})" if node.reason else ""
@@ -91,11 +91,3 @@ def _show_run(known: RunReport) -> None:
         elsewhere = f"on another machine that has this record; the run was started by {known.record.started_by}"
         where = "none here" if pid is None else elsewhere if pid == runs.ELSEWHERE else f"process {pid} here{state}"
         console.data(f"  controller: {where}")
-
-
-def _show_start(record: RunRecord) -> None:
-    """Print the duration of each phase of the start."""
-    if seconds := start_seconds(record):
-        console.data("  start: " + ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items()))
-    for host, times in node_start_seconds(record).items():
-        console.data(f"    {host}: " + ", ".join(f"{name} {value:.3f} s" for name, value in times.items()))

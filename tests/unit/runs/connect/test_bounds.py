@@ -68,12 +68,12 @@ def test_evidence_about_ranks_and_hosts_of_other_nodes_is_removed() -> None:
 
 
 def test_only_the_first_node_chooses_the_rendezvous_port_and_ports_exist() -> None:
-    assert FIRST.confined(protocol.Ready(1.0, [], {}, 9, rendezvous_port=29500), ALL) == protocol.Ready(
-        1.0, [], {}, 9, rendezvous_port=29500
+    assert FIRST.confined(protocol.Ready([], {}, 9, rendezvous_port=29500), ALL) == protocol.Ready(
+        [], {}, 9, rendezvous_port=29500
     )
-    assert isinstance(SECOND.confined(protocol.Ready(1.0, [], {}, 9, rendezvous_port=29500), ALL), protocol.Failed)
-    assert isinstance(FIRST.confined(protocol.Ready(1.0, [], {}, 9, rendezvous_port=1 << 20), ALL), protocol.Failed)
-    assert isinstance(FIRST.confined(protocol.Ready(1.0, [], {}, -1), ALL), protocol.Failed)
+    assert isinstance(SECOND.confined(protocol.Ready([], {}, 9, rendezvous_port=29500), ALL), protocol.Failed)
+    assert isinstance(FIRST.confined(protocol.Ready([], {}, 9, rendezvous_port=1 << 20), ALL), protocol.Failed)
+    assert isinstance(FIRST.confined(protocol.Ready([], {}, -1), ALL), protocol.Failed)
 
 
 def test_a_node_reports_states_of_its_own_ranks_and_each_once() -> None:
