@@ -15,12 +15,6 @@ def moved(pid: int) -> int:
     return rank_states.moved_bytes({3: pid})[3]
 
 
-def test_bytes_of_files_count(tmp_path: Path) -> None:
-    before = moved(os.getpid())
-    (tmp_path / "data").write_bytes(bytes(SIZE))
-    assert moved(os.getpid()) - before >= SIZE
-
-
 def test_what_the_thread_reads_that_answers_the_agent_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(bytes(SIZE))
     has_read, may_end = threading.Event(), threading.Event()

@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.examination import (
@@ -84,31 +82,11 @@ def test_anything_else_is_refused(line: bytes) -> None:
         decoded_answer(line)
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner, max_size=4)
-)
-
-
-@given(st.fixed_dictionaries(dict.fromkeys(ANSWER, JSON)))
-def test_no_answer_raises_anything_but_value_errors(body: dict[str, Any]) -> None:
-    try:
-        answer = decoded_answer(json.dumps(body).encode())
-    except ValueError:
-        return
-    assert len(answer.threads) <= bounds.MOST_THREADS
-
-
 def test_stacks_of_faulthandler_begin_with_the_main_thread_and_omit_the_thread_that_answers() -> None:
     answer = stacks_of_faulthandler(FAULTHANDLER)
     assert [(thread.name, thread.is_main) for thread in answer.threads] == [("MainThread", True), ("loader", False)]
     frames = (protocol.Frame("inner", "/srv/train.py", 4), protocol.Frame("<module>", "/srv/train.py", 0))
     assert answer.threads[0].frames == frames
-
-
-@given(st.text() | st.lists(st.sampled_from(FAULTHANDLER.splitlines())).map("\n".join))
-def test_any_text_has_stacks_of_faulthandler_or_none(text: str) -> None:
-    answer = stacks_of_faulthandler(text)
-    assert sum(thread.is_main for thread in answer.threads) <= 1
 
 
 @pytest.mark.parametrize(
