@@ -5,7 +5,7 @@ its run only. A difference of places counts only if the calls after it agree aga
 correct programs, too, call one collective from two branches.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.diagnosis.confidence import Confidence
@@ -39,25 +39,16 @@ def differing_calls(world: WatchedRanks, group: GroupCalls) -> HangFinding | Non
 
     A rank that did not answer the request for all calls in time shows no operations, and is not compared.
     """
-    group = replace(group, calls={rank: calls for rank, calls in group.calls.items() if _has_operations(calls)})
+    comparable = {rank: made for rank, made in group.calls.items() if all(call.operation for call in made.values())}
+    group = replace(group, calls=comparable)
     waiting = group.waiting()
     if not waiting:
         return None
-    shift = _first_shift(group)
-    number = _first_differing_shape(group, min(waiting.values()))
-    if shift is not None and (number is None or shift.number <= number):
+    shift, pending = _first_shift(group), min(waiting.values())
+    differs = len({call_shape(calls[pending]) for calls in group.calls.values() if pending in calls}) > 1
+    if shift is not None and (not differs or shift.number <= pending):
         return _shifted(world, group, shift)
-    return None if number is None else _other_call(world, group, number)
-
-
-def _has_operations(calls: Mapping[int, Collective]) -> bool:
-    return all(call.operation for call in calls.values())
-
-
-def _first_differing_shape(group: GroupCalls, pending: int) -> int | None:
-    """Return the pending number if operations, sizes or types differ there."""
-    shapes = {call_shape(calls[pending]) for calls in group.calls.values() if pending in calls}
-    return pending if len(shapes) > 1 else None
+    return _other_call(world, group, pending) if differs else None
 
 
 def _other_call(world: WatchedRanks, group: GroupCalls, number: int) -> HangFinding:
@@ -68,7 +59,8 @@ def _other_call(world: WatchedRanks, group: GroupCalls, number: int) -> HangFind
     classes = sorted(by_shape.values(), key=lambda ranks: (-len(ranks), min(ranks)))
     usual, others = classes[0], sorted(rank for ranks in classes[1:] for rank in ranks)
     is_clear = 2 * len(usual) > len(group.key.ranks) and len(group.key.ranks) > 2
-    texts = [f"{world.who(ranks)} called {_shown(group, number, min(ranks))}" for ranks in (*classes[1:], usual)]
+    firsts = [(ranks, group.calls[min(ranks)][number]) for ranks in (*classes[1:], usual)]
+    texts = [f"{world.who(ranks)} called {shown_shape(call)}{shown_call_place(call)}" for ranks, call in firsts]
     return HangFinding(
         HangKind.OTHER_CALL,
         f"#{number} of {group.label} differs: {'; '.join(texts)}",
@@ -78,11 +70,6 @@ def _other_call(world: WatchedRanks, group: GroupCalls, number: int) -> HangFind
         world.lines(),
         hint=SAME_CALLS if is_clear else f"{SAME_CALLS}; {CONFIRM}",
     )
-
-
-def _shown(group: GroupCalls, number: int, rank: int) -> str:
-    call = group.calls[rank][number]
-    return f"{shown_shape(call)}{shown_call_place(call)}"
 
 
 def _shifted(world: WatchedRanks, group: GroupCalls, shift: _Shift) -> HangFinding:
@@ -108,40 +95,33 @@ def _first_shift(group: GroupCalls) -> _Shift | None:
     alike: dict[object, list[int]] = {}
     for rank, calls in group.calls.items():
         if calls:
-            alike.setdefault(tuple((number, _traits(calls[number])) for number in sorted(calls)), []).append(rank)
+            alike.setdefault(
+                tuple((number, call_shape(calls[number]), call_place(calls[number])) for number in sorted(calls)), []
+            ).append(rank)
     if not 1 < len(alike) <= MOST_CLASSES:
         return None
     alone = [ranks[0] for ranks in alike.values() if len(ranks) == 1]
-    found = [
-        shift
-        for rank in alone
-        for shift in _shifts(group, rank, [same[0] for same in alike.values() if same[0] != rank])
-    ]
-    return min(found, key=lambda shift: shift.number, default=None)
+    found = [_shift(group, rank, [same[0] for same in alike.values() if same[0] != rank]) for rank in alone]
+    return min(filter(None, found), key=lambda shift: shift.number, default=None)
 
 
-def _shifts(group: GroupCalls, rank: int, others: Sequence[int]) -> Iterator[_Shift]:
-    """Yield the shift of `rank` against the others, if all others agree with each other."""
+def _shift(group: GroupCalls, rank: int, others: Sequence[int]) -> _Shift | None:
+    """Return the shift of `rank` against the others, if all others agree with each other."""
     own = group.calls[rank]
     if len(group.calls) < 3:
-        return
+        return None
     model = max(others, key=group.last)
     theirs = group.calls[model]
     common = sorted(own.keys() & theirs.keys())
     first = next((number for number in common if not _same(own[number], theirs[number])), None)
     if first is None or not all(_agree(group.calls[each], theirs, first) for each in others):
-        return
+        return None
     for shift in range(1, MOST_SHIFT + 1):
         if _aligned(own, theirs, first, shift):
-            yield _Shift(rank, first, shift)
-            return
+            return _Shift(rank, first, shift)
         if _aligned(theirs, own, first, shift):
-            yield _Shift(rank, first, -shift)
-            return
-
-
-def _traits(call: Collective) -> tuple[object, ...]:
-    return call_shape(call), call_place(call)
+            return _Shift(rank, first, -shift)
+    return None
 
 
 def _same(one: Collective, other: Collective) -> bool:

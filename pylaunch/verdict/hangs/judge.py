@@ -223,16 +223,15 @@ def judge_hang(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     found = [each for row in FACTS if (each := _finding(row, waits)) is not None]
     found += [*_silent_nodes(waits), *waits.differing]
     found += [replace(each, evidence=(*each.evidence, *world.lines())) for each in of_hosts]
-    found += [*_group_order(waits)] if waits.graph.waits_for and not waits.graph.roots else [_first_wait(waits)]
+    if waits.graph.waits_for and not waits.graph.roots:
+        found.append(_group_order(waits))
+    else:
+        found.append(next(each for row in WAITS if (each := _finding(row, waits)) is not None))
     found.sort(key=lambda each: each.confidence is not HIGH)
     if len(found) > 1:
         found = [each for each in found if each.kind is not HangKind.UNDECIDED]
     best = _with_exceptions(_with_standstill(found[0], world), world)
     return (with_host_lines(best, evidence), *found[1:])
-
-
-def _first_wait(waits: _Waits) -> HangFinding:
-    return next(each for row in WAITS if (each := _finding(row, waits)) is not None)
 
 
 def _finding(row: _Row, waits: _Waits) -> HangFinding | None:
@@ -278,7 +277,7 @@ def _silent_nodes(waits: _Waits) -> Iterator[HangFinding]:
         )  # fmt: skip
 
 
-def _group_order(waits: _Waits) -> Iterator[HangFinding]:
+def _group_order(waits: _Waits) -> HangFinding:
     """Judge a cycle: the ranks of each call lack ranks that wait in another call."""
     world = waits.world
     calls = sorted(
@@ -288,17 +287,17 @@ def _group_order(waits: _Waits) -> Iterator[HangFinding]:
     is_seen = all(is_seen_waiting(world.views.get(rank)) for call in calls for rank in call.waiting)
     is_minority = all(2 * len(fewest) < len(call.group.key.ranks) for call in calls)
     is_clear = len(calls) == 2 and is_seen and is_minority and world.may_name(fewest)
-    parts = [f"{world.who(call.waiting)} {_wait(call)} in {call.shown}{_place(call)}" for call in calls]
+    places = [shown_call_place(call.group.calls[min(call.waiting)][call.number]) for call in calls]
+    parts = [
+        f"{world.who(call.waiting)} {_wait(call)} in {call.shown}{place}"
+        for call, place in zip(calls, places, strict=True)
+    ]
     named = tuple(fewest) if is_clear else ()
-    yield HangFinding(
+    return HangFinding(
         HangKind.GROUP_ORDER, f"{', '.join(parts)}: each side waits for the other",
         HIGH if is_clear else LOW, named, world.hosts_of(named), world.lines(),
         "every rank must call the collectives of all its groups in the same order",
     )  # fmt: skip
-
-
-def _place(call: PendingCall) -> str:
-    return shown_call_place(call.group.calls[min(call.waiting)][call.number])
 
 
 def _with_standstill(finding: HangFinding, world: WatchedRanks) -> HangFinding:
