@@ -149,21 +149,13 @@ class Complaint:
     key: str | None = None
 
 
-@dataclass(frozen=True)
-class InventoryReading:
-    """The hosts of an inventory. `hosts` is valid only if there are no complaints."""
-
-    hosts: tuple[Host, ...]
-    complaints: tuple[Complaint, ...]
-
-
 def group_in_use(listing: Listing) -> str:
     """Return the group whose hosts form the cluster."""
     return GROUP if GROUP in listing.groups else "all"
 
 
-def read_hosts(listing: Listing) -> InventoryReading:
-    """Return the hosts of the cluster in rank order, and all errors in their variables."""
+def read_hosts(listing: Listing) -> tuple[tuple[Host, ...], list[Complaint]]:
+    """Return the hosts of the cluster in rank order, which are valid only without the other: all errors in them."""
     readers = [_HostReader(name, listing.variables.get(name, {})) for name in listing.hosts_of(group_in_use(listing))]
     hosts = [reader.host() for reader in readers]
     ranks = {reader.name: rank for reader in readers if (rank := reader.take("rank", keys.whole_number)) is not None}
@@ -171,7 +163,7 @@ def read_hosts(listing: Listing) -> InventoryReading:
     complaints += _shared_ranks(ranks) + _shared_addresses(hosts) + _loopback_among_others(hosts)
     # Hosts with a rank come first, in that order; the sort is stable, so the others keep the order of the inventory.
     hosts.sort(key=lambda host: (host.name not in ranks, ranks.get(host.name, 0)))
-    return InventoryReading(tuple(hosts), tuple(complaints))
+    return tuple(hosts), complaints
 
 
 def with_loopback(cluster: Cluster) -> Cluster:

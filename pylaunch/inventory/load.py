@@ -335,16 +335,16 @@ def _checked(listing: Listing, source: Path) -> Cluster:
             else f"the group {group} has no hosts: {_shown(source)}",
             hint=f"put your hosts under [{'cluster' if group == 'all' else group}]; {EXAMPLE}",
         )
-    reading = read_hosts(listing)
-    if reading.complaints:
-        evidence = explained(reading.complaints)
+    hosts, complaints = read_hosts(listing)
+    if complaints:
+        evidence = explained(complaints)
         count = f"{len(evidence)} errors" if len(evidence) > 1 else "1 error"
         raise InventoryError(
             f"{count} in the inventory {_shown(source)}",
             evidence=evidence,
             hint="every key is described in pylaunch help inventory",
         )
-    return Cluster(reading.hosts, sources=(str(source),), known_hosts=str(project_known_hosts(source)))
+    return Cluster(hosts, sources=(str(source),), known_hosts=str(project_known_hosts(source)))
 
 
 def explained(complaints: Sequence[Complaint]) -> list[str]:

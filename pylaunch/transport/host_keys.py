@@ -30,10 +30,8 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.openssh.failures import explain_failure
-from pylaunch.transport.openssh.sharing import OWN_COMMAND, config_word, destination
+from pylaunch.transport.openssh.sharing import OWN_COMMAND, SSH_PORT, config_word, destination
 from pylaunch.transport.steady_clock import AWAITED
-
-SSH_PORT = 22
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ def cases(kind: str) -> list[Any]:
 
 @pytest.mark.parametrize("case", cases("inventories"))
 def test_a_recorded_inventory_gives_these_hosts_in_this_order_and_these_complaints(case: dict[str, Any]) -> None:
-    reading = read_hosts(Listing.parse(case["listing"]))
+    hosts, complaints = read_hosts(Listing.parse(case["listing"]))
 
-    assert [host.name for host in reading.hosts] == case["hosts"]
-    assert explained(reading.complaints) == case["complaints"]
+    assert [host.name for host in hosts] == case["hosts"]
+    assert explained(complaints) == case["complaints"]
 
 
 @pytest.mark.parametrize(
@@ -45,15 +45,15 @@ def test_directories_of_this_machine_meet_on_loopback_unless_they_have_another_a
         "_meta": {"hostvars": {"n1": n1, "n2": {"pylaunch_node_root": "/tmp/n2", **of_n2}}},
         "all": {"hosts": ["n1", "n2"]},
     }
-    reading = read_hosts(Listing.parse(json.dumps(listing)))
-    found = with_loopback(Cluster(reading.hosts))
-    assert ([host.address for host in found.hosts], reading.complaints) == (addresses, ())
+    hosts, complaints = read_hosts(Listing.parse(json.dumps(listing)))
+    found = with_loopback(Cluster(hosts))
+    assert ([host.address for host in found.hosts], complaints) == (addresses, [])
 
 
 def test_two_directories_of_one_root_are_refused_by_what_is_written() -> None:
     local = {"ansible_connection": "local"}
     listing = {"_meta": {"hostvars": {"n1": local, "n2": local}}, "all": {"hosts": ["n1", "n2"]}}
-    (complaint,) = read_hosts(Listing.parse(json.dumps(listing))).complaints
+    _, (complaint,) = read_hosts(Listing.parse(json.dumps(listing)))
     assert (complaint.host, complaint.key) == ("n2", None), "no line sets the address"
 
 
