@@ -41,8 +41,9 @@ def _files(survey: Survey) -> Iterable[Finding]:
     for host, found in contents.items():
         for path in named:
             if found.get(path) == "" and not (host in without_workdir and _is_inside(path)):
-                text = f"{path} does not exist in {survey.wanted.workdir}"
-                fix = f"take the code along with --sync ., or {_copy(survey, path)}"
+                text, fix = f"{path} does not exist", _copy(survey, path)
+                if _is_inside(path):
+                    text, fix = f"{text} in {survey.wanted.workdir}", f"take the code along with --sync ., or {fix}"
                 yield Finding("code.files", Severity.FAIL, (host,), text, fix)
     yield from _differences(survey, "code.files", Severity.FAIL, contents)
 

@@ -110,3 +110,10 @@ def test_a_script_that_is_on_no_host_can_be_taken_along() -> None:
     (finding, *_) = findings(code.CHECKS, alike(missing), WANTED)
     assert finding.text == "train.py does not exist in /w"
     assert finding.fix == "take the code along with --sync ., or copy the right /w/train.py to n[1-3]"
+
+
+def test_an_absolute_path_that_does_not_exist_is_to_be_copied_there() -> None:
+    wanted = Wanted(workdir="/", files=("/data/x.yaml",))
+    (finding,) = findings(code.CHECKS, alike({"code.files": {"/data/x.yaml": ""}}), wanted)
+    assert finding.text == "/data/x.yaml does not exist"
+    assert finding.fix == "copy the right /data/x.yaml to n[1-3]"
