@@ -26,11 +26,11 @@ def command(inventory: Path | None, limit: str | None, *, as_json: bool) -> int:
     report = list_devices(cluster)
     if as_json:
         reasons = {name: why.reason for name, why in report.unreachable.items()}
-        known = {name: _data(view, report.devices_of(name)) for name, view in report.views.items()}
+        known = {name: _data(view, report.devices[name]) for name, view in report.views.items()}
         document.show({"hosts": document.hosts(cluster.names, reasons, known)})
-    elif report.devices:
+    elif any(report.devices.values()):
         columns = ("HOST", "GPU", "MODEL", "MEMORY", "UTIL", "LEASED TO", "HELD WITHOUT LEASE BY")
-        console.table(columns, [_row(row) for row in report.devices])
+        console.table(columns, [_row(row) for rows in report.devices.values() for row in rows])
     if report.without_devices:
         hosts = fold(report.without_devices)
         console.say(f"{hosts}: no devices, neither in the inventory (gpus=, devices=) nor by nvidia-smi")
@@ -55,31 +55,28 @@ def _data(view: HostView, rows: Sequence[DeviceView]) -> dict[str, object]:
 
 
 def _device(row: DeviceView) -> dict[str, object]:
-    held = row.lease
+    held, card = row.lease, row.card
     since = None if held is None else document.moment(held["since"])
     return {
         "index": row.index,
-        "model": row.model,
-        "memory_used_mib": row.memory_used_mib,
-        "memory_total_mib": row.memory_total_mib,
-        "utilization_percent": row.utilization_percent,
+        "model": card and card["name"],
+        "memory_used_mib": card and card["memory_used_mib"],
+        "memory_total_mib": card and card["memory_total_mib"],
+        "utilization_percent": card and card["utilization_percent"],
         "lease": held and {"run": held["run"] or None, "user": held["user"], "since": since, "words": held["words"]},
         "unleased": [as_data(each) for each in row.unleased],
     }
 
 
 def _row(row: DeviceView) -> tuple[str, ...]:
-    memory = "" if row.memory_total_mib is None else f"{row.memory_used_mib}/{row.memory_total_mib} MiB"
+    model, memory, used = "", "", ""
+    if row.card is not None:
+        model = row.card["name"] or ""
+        total, percent = row.card["memory_total_mib"], row.card["utilization_percent"]
+        memory = "" if total is None else f"{row.card['memory_used_mib']}/{total} MiB"
+        used = "" if percent is None else f"{percent} %"
     holders = "; ".join(
         f"{occupant}" + ("" if occupant.memory_mib is None else f" {occupant.memory_mib} MiB")
         for occupant in row.unleased
     )
-    return (
-        row.host,
-        str(row.index),
-        row.model or "",
-        memory,
-        "" if row.utilization_percent is None else f"{row.utilization_percent} %",
-        "" if row.lease is None else row.lease["words"],
-        holders,
-    )
+    return row.host, str(row.index), model, memory, used, "" if row.lease is None else row.lease["words"], holders

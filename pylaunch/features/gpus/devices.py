@@ -17,12 +17,9 @@ class DeviceView:
 
     host: str
     index: int
-    model: str | None
+    card: Card | None
     """None for a device that only the inventory names."""
 
-    memory_used_mib: int | None
-    memory_total_mib: int | None
-    utilization_percent: int | None
     lease: LeaseHolder | None
     unleased: tuple[Occupant, ...]
     """Processes that hold it and are not of the run that leases it."""
@@ -32,16 +29,8 @@ def devices(host: Host, view: HostView) -> Iterator[DeviceView]:
     """Every device in the inventory or in the output of nvidia-smi, in order of index."""
     cards = {card["index"]: card for card in view.cards}
     for index in sorted({*host.devices, *cards}):
-        card = cards.get(index)
-        lease = view.leases.get(index)
-        unleased = tuple(_unleased(view, index, card, lease))
-        if card is None:
-            yield DeviceView(host.name, index, None, None, None, None, lease, unleased)
-        else:
-            yield DeviceView(
-                host.name, index, card["name"], card["memory_used_mib"], card["memory_total_mib"],
-                card["utilization_percent"], lease, unleased,
-            )  # fmt: skip
+        card, lease = cards.get(index), view.leases.get(index)
+        yield DeviceView(host.name, index, card, lease, tuple(_unleased(view, index, card, lease)))
 
 
 def _unleased(view: HostView, index: int, card: Card | None, lease: LeaseHolder | None) -> Iterator[Occupant]:
@@ -68,22 +57,18 @@ class DeviceReport:
     """Devices of all hosts that answered."""
 
     views: Mapping[str, HostView]
-    devices: tuple[DeviceView, ...]
+    devices: Mapping[str, tuple[DeviceView, ...]]
+    """Devices by host."""
+
     unreachable: Mapping[str, Unreachable]
 
     @property
     def without_devices(self) -> tuple[str, ...]:
         """Hosts that have no device; not those whose nvidia-smi did not answer."""
-        views = self.views.items()
-        return tuple(name for name, view in views if view.complaint is None and not self.devices_of(name))
-
-    def devices_of(self, host: str) -> tuple[DeviceView, ...]:
-        """Return the devices of one host."""
-        return tuple(each for each in self.devices if each.host == host)
+        return tuple(name for name, view in self.views.items() if view.complaint is None and not self.devices[name])
 
 
 def list_devices(cluster: Cluster) -> DeviceReport:
     """Ask every host of `cluster` for its devices. Changes nothing."""
     views, unreachable = look(cluster, USUAL_PORT)
-    found = tuple(each for host in cluster.hosts if host.name in views for each in devices(host, views[host.name]))
-    return DeviceReport(views, found, unreachable)
+    return DeviceReport(views, {name: tuple(devices(cluster[name], view)) for name, view in views.items()}, unreachable)

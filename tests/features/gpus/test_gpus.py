@@ -37,4 +37,4 @@ def test_hosts_in_the_same_state_are_one_line(
 
 def test_nothing_is_claimed_of_the_devices_of_a_host_whose_nvidia_smi_does_not_answer() -> None:
     views = {"n1": view(), "n2": view((), "no answer from nvidia-smi within 15 s")}
-    assert DeviceReport(views, (), {}).without_devices == ("n1",)
+    assert DeviceReport(views, {"n1": (), "n2": ()}, {}).without_devices == ("n1",)
