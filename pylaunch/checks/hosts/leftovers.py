@@ -9,6 +9,7 @@ from pylaunch.checks.occupancy.look import Occupant, occupancy
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.text.argv import pylaunch
 
 SHOWN = 5
 
@@ -30,7 +31,7 @@ def _stale(survey: Survey) -> Iterable[Finding]:
                 yield Finding("leftovers.processes", severity, (host,), text, f"pylaunch clean --yes --limit {host}")
         for run, members in of_runs.items():
             text = f"{len(members)} process{'es' * (len(members) > 1)} of run {run}, whose agent is dead"
-            fix = "the next start on {hosts} ends them; now: " + f"pylaunch stop {run}"
+            fix = f"the next start on {{hosts}} ends them; now: {pylaunch('stop', run)}"
             shown = tuple(map(str, members[:SHOWN]))
             yield Finding("leftovers.processes", Severity.WARN, (host,), text, fix, evidence=shown)
 
@@ -39,7 +40,8 @@ def _leases(survey: Survey) -> Iterable[Finding]:
     for host, found in survey.measured(occupants.held).items():
         for index, holder in found["devices"].items():
             text = f"device {index} is leased to {holder['words']}"
-            fix = f"pylaunch stop {holder['run']}, or wait for its end" if holder["is_ours"] and holder["run"] else ""
+            run = holder["run"] if holder["is_ours"] else ""
+            fix = f"{pylaunch('stop', run)}, or wait for its end" if run else ""
             yield Finding("leftovers.leases", Severity.FAIL, (host,), text, fix)
 
 

@@ -9,6 +9,7 @@ from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.text.argv import pylaunch
 
 RENDEZVOUS = "rendezvous"
 OPEN = (
@@ -91,7 +92,7 @@ def _free(survey: Survey) -> Iterable[Finding]:
         by = f"held by {' '.join(taken['by'].split())}" if taken["by"] else f"not to be had: {taken.get('why')}"
         run = f", run {taken['run']}" if taken["run"] and taken["run"] not in taken["by"] else ""
         text = f"rendezvous port {survey.wanted.port} is {by}{run}"
-        stop = f"pylaunch stop {taken['run']}" if taken["run"] else "choose another with --port"
+        stop = pylaunch("stop", taken["run"]) if taken["run"] else "choose another with --port"
         if host == first and survey.wanted.any_port:
             text += "; start takes the next one that is free"
             yield Finding("network.port_free", Severity.NOTE, (host,), text)

@@ -70,6 +70,7 @@ def test_two_machines_with_one_address_are_named() -> None:
     [
         ({"by": "pid 7 (nginx) of root", "run": ""}, "choose another with --port"),
         ({"by": "run 7f3a of ml since 12:00", "run": "7f3a"}, "pylaunch stop 7f3a"),
+        ({"by": "run x of ml", "run": "x; reboot"}, "pylaunch stop 'x; reboot'"),
     ],
 )
 def test_a_taken_rendezvous_port_fails_on_the_first_host_alone(taken: dict[str, str], fix: str) -> None:
