@@ -13,7 +13,7 @@ from pylaunch.checks import mesh
 from pylaunch.checks.check import Check
 from pylaunch.checks.devices import gpu, gpu_health, gpu_use, infiniband
 from pylaunch.checks.hosts import code, host, leftovers, limits, network, python_env, reach, storage
-from pylaunch.checks.survey import REACH, Look, Survey, Wanted, wanted_by
+from pylaunch.checks.survey import REACH, Look, Survey, Wanted, not_reached, wanted_by
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -223,7 +223,8 @@ class Result:
 
 def result(survey: Survey, checks: Sequence[Check], findings: Sequence[Finding], seconds: float) -> Result:
     """Return the findings in order, with those about unreachable hosts."""
-    found = findings if any(each.check == REACH for each in findings) else (*reach.unreachable(survey), *findings)
+    is_reported = any(each.check == REACH for each in findings)
+    found = [*([] if is_reported else not_reached(survey.cluster, survey.unreachable)), *findings]
     order = list(Severity)
     named, there = {finding.check for finding in findings}, survey.cluster.hosts
     asked = [each.id for each in checks if each.id in named or any(each.asks(host, survey.wanted) for host in there)]

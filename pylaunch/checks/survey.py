@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.cluster import Cluster
+from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.host_errors import OwnNames, Template, of_hosts
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import RunPlan
@@ -116,25 +117,19 @@ class Survey:
         return found
 
 
-@dataclass(frozen=True)
-class SharedFailure:
-    """Hosts that fail with the same error."""
+def not_reached(cluster: Cluster, unreachable: Mapping[str, Unreachable]) -> list[Finding]:
+    """Return a finding for each error of hosts of `cluster` that could not be asked, in the order of occurrence.
 
-    hosts: tuple[str, ...]
-    reason: str
-    """For all hosts, their names and addresses folded."""
-
-    hint: str
-
-
-def shared_failures(cluster: Cluster, unreachable: Mapping[str, Unreachable]) -> list[SharedFailure]:
-    """Return the failures of hosts of `cluster`, each once, in the order of first occurrence."""
+    Its text holds for all of its hosts, their names and addresses folded.
+    """
     own = OwnNames(cluster.hosts)
     together: dict[Template, list[str]] = {}
     for host, why in unreachable.items():
         together.setdefault(own.template(host, why.reason), []).append(host)
     return [
-        SharedFailure(
+        Finding(
+            REACH,
+            Severity.FAIL,
             tuple(hosts),
             own.filled(template, hosts),
             "; ".join(of_hosts({host: unreachable[host].hint for host in hosts})),

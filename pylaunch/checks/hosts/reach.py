@@ -4,19 +4,13 @@ from collections.abc import Iterable
 
 from pylaunch.checks import mesh
 from pylaunch.checks.check import AtStart, Check, asks
-from pylaunch.checks.survey import REACH, Survey, shared_failures
+from pylaunch.checks.survey import REACH, Survey, not_reached
 from pylaunch.model.diagnosis.finding import Finding, Severity
 
 SHELL_PATIENCE_S = 2.0
 """A login shell that does nothing takes some milliseconds; every command of every verb waits for it again."""
 
 _INTERACTIVE = "in its rc files, move it below: case $- in *i*) ;; *) return ;; esac (csh: if (! $?prompt) exit)"
-
-
-def unreachable(survey: Survey) -> Iterable[Finding]:
-    """Return a finding for each error of hosts that could not be asked."""
-    for each in shared_failures(survey.cluster, survey.unreachable):
-        yield Finding(REACH, Severity.FAIL, each.hosts, each.reason, fix=each.hint)
 
 
 def _shell(survey: Survey) -> Iterable[Finding]:
@@ -42,7 +36,7 @@ CHECKS = (
         REACH, "hosts answer over SSH",
         "Every action of pylaunch on a host uses SSH.",
         "the answer of OpenSSH",
-        Severity.FAIL, lambda host, wanted: {}, unreachable,
+        Severity.FAIL, lambda host, wanted: {}, lambda survey: not_reached(survey.cluster, survey.unreachable),
         at_start=AtStart.AGENT,
         at_start_why="if only the checks do not reach a host, that is printed",
     ),

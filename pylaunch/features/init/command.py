@@ -9,7 +9,7 @@ import click
 
 from pylaunch import __version__
 from pylaunch.base.dataclass import replace
-from pylaunch.checks.survey import shared_failures
+from pylaunch.checks.survey import not_reached
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.init import choices
 from pylaunch.features.init.choices import PROVISIONED, FoundHost, ProposedValue
@@ -140,8 +140,8 @@ def _refuse_failed(cluster: Cluster, failed: Mapping[str, Unreachable]) -> None:
     if not failed:
         return
     lines = []
-    for each in shared_failures(cluster, failed):
-        lines += [f"{fold(each.hosts)}: {each.reason}", *([f"  hint: {each.hint}"] if each.hint else [])]
+    for each in not_reached(cluster, failed):
+        lines += [f"{fold(each.hosts)}: {each.text}", *([f"  hint: {each.fix}"] if each.fix else [])]
     raise ClusterNotReadyError(
         f"{len(failed)} of {len(cluster.hosts)} hosts could not be examined, so nothing was written",
         evidence=lines,
