@@ -85,22 +85,18 @@ def _ports_named(survey: Survey, blame: "Blame", kinds: frozenset[str]) -> str:
 
 def _free(survey: Survey) -> Iterable[Finding]:
     first = survey.cluster.names[0]
-    for host, found in survey.measured(mesh.MATRIX).items():
-        taken = found["taken"]
-        if taken is None:
-            continue
-        by = f"held by {' '.join(taken['by'].split())}" if taken["by"] else f"not to be had: {taken.get('why')}"
-        run = f", run {taken['run']}" if taken["run"] and taken["run"] not in taken["by"] else ""
-        text = f"rendezvous port {survey.wanted.port} is {by}{run}"
+    found = survey.measured(mesh.MATRIX).get(first)
+    taken = found["taken"] if found is not None else None
+    if taken is None:
+        return
+    by = f"held by {' '.join(taken['by'].split())}" if taken["by"] else f"not to be had: {taken.get('why')}"
+    run = f", run {taken['run']}" if taken["run"] and taken["run"] not in taken["by"] else ""
+    text = f"rendezvous port {survey.wanted.port} is {by}{run}"
+    if survey.wanted.any_port:
+        yield Finding("network.port_free", Severity.NOTE, (first,), f"{text}; start takes the next one that is free")
+    else:
         stop = pylaunch("stop", taken["run"]) if taken["run"] else "choose another with --port"
-        if host == first and survey.wanted.any_port:
-            text += "; start takes the next one that is free"
-            yield Finding("network.port_free", Severity.NOTE, (host,), text)
-        elif host == first:
-            yield Finding("network.port_free", Severity.FAIL, (host,), text, fix=stop)
-        else:
-            text += f"; ranks meet there only when it is the first host, now {first}"
-            yield Finding("network.port_free", Severity.NOTE, (host,), text, fix=stop)
+        yield Finding("network.port_free", Severity.FAIL, (first,), text, fix=stop)
 
 
 CHECKS = (
@@ -116,7 +112,7 @@ CHECKS = (
     Check(
         "network.port_free", "the rendezvous port is free",
         "Ranks hang, or connect to the other program, if the port is in use.",
-        "bind the port and listen on it for a moment", Severity.FAIL, _asked, _free,
+        "bind the port on the first host and listen on it for a moment", Severity.FAIL, _asked, _free,
         at_start=AtStart.AGENT,
     ),
 )  # fmt: skip
