@@ -24,8 +24,12 @@ from pylaunch.protocol.node_task import CONTAINER_IMAGE, GPU_MODELS
 from pylaunch.runs.events import Emit, event, notice
 from pylaunch.runs.prepare.session import NodesRefusedError, PreparedNodes
 
-JUDGED = {"python_env.libraries": ("environment digest", "torch", "nccl"), "python_env.python": ("python",)}
-"""Check → names of the essentials that it judges at a start."""
+JUDGED = {
+    "host.kernel": ("kernel series",),
+    "python_env.libraries": ("environment digest", "torch", "nccl"),
+    "python_env.python": ("python",),
+}
+"""Check → names of the essentials that it judges at a start; an environment only where ranks have one."""
 
 FREED_BY_OTHERS = ("storage.room", "storage.shared_memory", "host.memory")
 """Checks that may pass when another run ends: a queued start does not refuse for them before its turn."""
@@ -81,9 +85,8 @@ class ChecksAtStart:
     @property
     def judged(self) -> Collection[str]:
         """Names of the essentials that these checks judge."""
-        if not self._wanted.pythons:
-            return ()
-        return [name for check in self._checks for name in JUDGED.get(check.id, ())]
+        judging = (check.id for check in self._checks if self._wanted.pythons or not check.id.startswith("python_env."))
+        return [name for check in judging for name in JUDGED.get(check, ())]
 
     async def conclude_before_queue(self) -> None:
         """Raise ChecksFailedError for faults that no wait mends: a wrong working directory, a missing script.

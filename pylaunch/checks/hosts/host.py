@@ -31,7 +31,9 @@ def _memory(survey: Survey) -> Iterable[Finding]:
 def _kernel_alike(survey: Survey) -> Iterable[Finding]:
     found = survey.measured(host_readers.kernel)
     series = {host: ".".join(each["release"].split("-")[0].split(".")[:2]) for host, each in found.items()}
-    yield from odd_ones(Rule("host.kernel", Severity.WARN, "kernel series", "uname -r"), series)
+    yield from odd_ones(
+        Rule("host.kernel", Severity.WARN, "kernel series", "boot {hosts} into the kernel of the others"), series
+    )
     machines = {host: str(each["machine"]) for host, each in found.items()}
     yield from odd_ones(Rule("host.kernel", Severity.FAIL, "architecture"), machines)
 

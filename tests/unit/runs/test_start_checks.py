@@ -2,13 +2,17 @@
 
 from dataclasses import replace
 
+import pytest
+
 from pylaunch.checks import suite
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
 from pylaunch.runs.prepare.session import PreparedNodes
-from pylaunch.runs.start_checks import at_start_checks, compare_nodes, with_reports
+from pylaunch.runs.start_checks import ChecksAtStart, at_start_checks, compare_nodes, with_reports
 
 NAMES = ("n1", "n2", "n3")
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(NAMES)))
@@ -41,6 +45,21 @@ def test_a_host_whose_connections_were_not_tried_is_named_and_never_passed() -> 
     unreadable = {**PREPARED.essentials, "n1": {"environment digest": "unreadable: Input/output error"}}
     (finding,) = found(replace(PREPARED, essentials=unreadable))
     assert (finding.check, finding.severity, finding.hosts) == ("python_env.libraries", Severity.UNKNOWN, ("n1",))
+
+
+@pytest.mark.parametrize(
+    ("framework", "skip", "judged"),
+    [
+        (Framework.COMMAND, (), ["kernel series"]),
+        (Framework.DIRECT, (), ["python", "environment digest", "torch", "nccl", "kernel series"]),
+        (Framework.DIRECT, ("host", "python_env.python"), ["environment digest", "torch", "nccl"]),
+    ],
+)
+def test_a_fact_that_a_check_of_the_start_judges_is_reported_by_that_check_alone(
+    framework: Framework, skip: tuple[str, ...], judged: list[str]
+) -> None:
+    plan = plan_run(CLUSTER, JobSpec(("train.py",), framework, "/w"), "r")
+    assert sorted(ChecksAtStart(plan, at_start_checks(skip=skip), lambda event: None).judged) == sorted(judged)
 
 
 SAME = {"kernel series": "6.1", "gpu driver": "", "nccl": "2.27.3"}
