@@ -23,21 +23,9 @@ LONGEST_LINE = 1 << 16
 
 MOST_FILES = 10_000
 _GZIP = b"\x1f\x8b"
-_NOT_LOGS = {
-    ".pt",
-    ".pth",
-    ".ckpt",
-    ".bin",
-    ".safetensors",
-    ".npy",
-    ".npz",
-    ".so",
-    ".pyc",
-    ".whl",
-    ".zip",
-    ".pickle",
-    ".pkl",
-}
+_NOT_LOGS = (
+    ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".npy", ".npz", ".so", ".pyc", ".whl", ".zip", ".pickle", ".pkl",
+)  # fmt: skip
 
 
 def files_of(path: Path) -> list[Path]:

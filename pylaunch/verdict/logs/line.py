@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.untrusted_json import UntrustedJsonError
@@ -85,39 +86,27 @@ _JSON_LINE = re.compile(r'\{.{0,400}?"(?:line|log)": ?(?P<text>"(?:[^"\\]|\\.){0
 LEAST_LABELLED = 3
 """Lines with such a number that show that a script labels its lines with it."""
 
+_CLOCK = r"(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
+_DAY = r"\d{4}[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ]"
 _TIMES = (
-    (
-        "utc",
-        re.compile(
-            r"\[?\d{4}-(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
-            r"(?:Z|(?P<sign>[+-])(?P<oh>\d\d):?(?P<om>\d\d))"
-        ),
-    ),
+    ("utc", re.compile(rf"\[?{_DAY}{_CLOCK}(?:[.,](?P<f>\d{{1,9}}))?(?:Z|(?P<sign>[+-])(?P<oh>\d\d):?(?P<om>\d\d))")),
+    ("local", re.compile(rf"[\[(]?{_DAY}{_CLOCK}(?:[.,](?P<f>\d{{1,9}}))?")),
     (
         "local",
-        re.compile(
-            r"[\[(]?\d{4}[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
-            r"(?:[.,](?P<f>\d{1,9}))?"
-        ),
-    ),
-    (
-        "local",
-        re.compile(
-            r"(?:\[rank\d{1,7}\]:)?\[?[IWEF](?P<month>\d{1,2}?)(?P<day>\d\d) "
-            r"(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.(?P<f>\d{3,9})"
-        ),
+        re.compile(rf"(?:\[rank\d{{1,7}}\]:)?\[?[IWEF](?P<month>\d{{1,2}}?)(?P<day>\d\d) {_CLOCK}\.(?P<f>\d{{3,9}})"),
     ),
     (
         "local",
         re.compile(
             r"\[?(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-            r" {1,2}(?P<day>\d{1,2}) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
+            rf" {{1,2}}(?P<day>\d{{1,2}}) {_CLOCK}"
         ),
     ),
-    ("us", re.compile(r"\[?(?P<month>\d\d)/(?P<day>\d\d)/\d{4} (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)")),
+    ("local", re.compile(rf"\[?(?P<month>\d\d)/(?P<day>\d\d)/\d{{4}} {_CLOCK}")),
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_DAYS_BEFORE = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)
+_LEAP_YEAR = datetime(2000, 1, 1, tzinfo=UTC)
+"""Year of all times: a log shows no 29 February where there is none."""
 
 
 @dataclass(frozen=True)
@@ -277,26 +266,20 @@ def parse_time(text: str) -> LogTime | None:
     """Return the time near the beginning of a line."""
     head = text[:80]
     for zone, pattern in _TIMES:
-        if found := pattern.match(head) or (pattern.search(head) if zone in ("utc", "local") else None):
-            seconds = _seconds(found)
-            if seconds is not None:
-                return LogTime("local" if zone == "us" else zone, seconds)
+        if (found := pattern.search(head)) and (seconds := _seconds(found)) is not None:
+            return LogTime(zone, seconds)
     return None
 
 
 def _seconds(found: re.Match[str]) -> float | None:
     named = found.groupdict()
     month = _MONTHS.index(named["name"]) + 1 if named.get("name") else int(named["month"])
-    if not 1 <= month <= 12:
+    try:
+        day = _LEAP_YEAR.replace(month=month, day=int(named["day"]))
+        time = day.replace(hour=int(named["h"]), minute=int(named["m"]), second=int(named["s"]))
+    except ValueError:
         return None
-    fraction = named.get("f")
-    value = (
-        (_DAYS_BEFORE[month - 1] + int(named["day"]) - 1) * 86400.0
-        + int(named["h"]) * 3600
-        + int(named["m"]) * 60
-        + int(named["s"])
-        + (int(fraction) / 10 ** len(fraction) if fraction else 0.0)
-    )
+    value = (time - _LEAP_YEAR).total_seconds() + float(f"0.{named.get('f') or 0}")
     if named.get("sign"):
         offset = int(named["oh"]) * 3600 + int(named["om"]) * 60
         value += -offset if named["sign"] == "+" else offset

@@ -12,13 +12,28 @@ from bisect import bisect_right
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.explain.judgement.course import ENDS, ENDS_WELL
 from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_lines, error_weight, is_exception
+from pylaunch.features.explain.judgement.error_words import any_of
 from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.scan import EvidenceLine, KeptLine, LogScan, evidence_of
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.traceback import continues, names_substitute
+
+ENDS_WELL = any_of(
+    r"\b(?:train(?:ing|er)?|fit|fine-?tuning|evaluation|worker group|epochs?)\b.{0,60}"
+    r"\b(?:finish|completed?|done|succe)",
+    r"\b(?:finished|completed) (?:training|successfully)", r"successfully saved", r"exit(?:s|ed) successfully",
+    r"\bsav(?:ed|ing) (?:the )?(?:final |last |model )?(?:model|checkpoint|weights)", r"\bSUCCEEDED\b",
+    r"exit(?:ed)?(?: with)? (?:exit )?(?:code|status)[:=]? 0\b", r"startup complete", r"train_runtime",
+    r"total running time", r"\ball (?:ranks|workers|tasks|tests) (?:finished|done|completed|passed)", r"\b100%\|",
+    ignore_case=True,
+)  # fmt: skip
+"""Good ends of training; a script prints others also after a failure."""
+
+ENDS = any_of("done", "finished", "completed", "success(?:ful(?:ly)?)?", "passed", "bye", "elapsed",
+               ignore_case=True, words=True)  # fmt: skip
+"""Words of an end that a script prints also after a failure."""
 
 MESSAGE = 4
 """Lines after a text of a signature that may belong to its message."""

@@ -7,8 +7,9 @@ order on the page is that of a start. Where ranks stand at different lines, the 
 import re
 from collections.abc import Sequence
 
-from pylaunch.features.explain.judgement.course import continued
 from pylaunch.features.explain.judgement.error_form import ErrorWeight, error_weight
+from pylaunch.features.explain.judgement.error_words import any_of
+from pylaunch.features.explain.judgement.first_error import ENDS, ENDS_WELL
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.verdict.logs.clue import Clue, default
@@ -24,6 +25,14 @@ LAST_LINES = 3
 
 _WARNING = re.compile(r"(?i)\bwarn|\*{10}")
 """Line that another part of the program may write while it waits."""
+
+
+_RESULTS = any_of(
+    "^# Avg bus bandwidth",
+    "^# Out of bounds values",
+    r"^ {0,12}\d{1,15} {1,12}\d{1,15} {1,12}[a-z]\w{2,10} {1,12}\w{3,4} ",
+)
+"""Results of nccl-tests: collectives that have ended."""
 
 
 def stands_at(catalogue: SignatureCatalogue, facts: LogFacts) -> list[tuple[LogMatch, Clue]]:
@@ -56,11 +65,13 @@ def _of_log(scan: LogScan, waits: Sequence[Signature]) -> list[LogMatch]:
     for line in scan.tail:
         last.setdefault(line.origin, []).append(line)
     found = [each for lines in last.values() if (each := _of_process(lines[-LAST_LINES:], waits)) is not None]
-    return [
-        each
-        for each in found
-        if not continued(scan, each.line, has_failed=False) and not _has_passed(each, found, waits)
-    ]
+    return [each for each in found if not _continued(scan, each.line) and not _has_passed(each, found, waits)]
+
+
+def _continued(scan: LogScan, line: int) -> bool:
+    """Return True if the log shows results or a good end after a line."""
+    after = [each.text for each in scan.tail if each.line > line and error_weight(each.text) is None]
+    return any(form.search(text) for text in after for form in (ENDS_WELL, _RESULTS, ENDS))
 
 
 def _has_passed(wait: LogMatch, found: Sequence[LogMatch], waits: Sequence[Signature]) -> bool:
