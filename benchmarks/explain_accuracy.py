@@ -58,10 +58,10 @@ or by the program that was written to fail so, before anything was run on it.
 - *healthy*: logs of runs that ended well.
 - *seen, held out*: the seen ones, each by weights of words that were fitted without it.
 - *threads*: public threads, drawn by a rule: the first thread of each query that has pasted output and an outcome,
-  whatever it is about. Only the counts of their words are kept, so these rows are the ranker **without one signature**,
-  each batch by weights that were fitted without it. `benchmarks/train_classifier.py --measure` repeats both. Of the
-  sixth batch the texts are kept, so its row is `explain` as it is. No signature and no word was learnt from it, but the
-  share of the words below which a signature is not sure was chosen with it in view: its new row is no blind one.
+  whatever it is about. Of the first five batches only the counts of their words are kept, so these rows are the ranker
+  **without one signature**, each batch by weights that were fitted without it. Of the sixth batch the texts are kept,
+  so its row is `explain` as it is, by weights that were fitted without it; the share of the words below which a
+  signature is not sure was chosen with it in view. `benchmarks/train_classifier.py --measure` repeats all of them.
 
 *Right alone*: the one cause that is named is that of the thread, or one that it left open. *Among three*: it is one of
 up to three that are shown without a decision. *Others shown*: it is not among these. *No cause in it*: logs whose text

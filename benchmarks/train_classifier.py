@@ -50,6 +50,9 @@ TEXTS_PER_WORD = 3
 FOLDS = 3
 """Parts of the seen logs, each of which is judged by weights of the others."""
 
+SIXTH = "threads, sixth batch"
+"""Row of the threads whose texts are kept."""
+
 LEAST = 0.5
 """Smaller weights are left out, which makes the file a tenth as long."""
 
@@ -74,11 +77,15 @@ def counted(content: bytes) -> dict[str, int]:
 
 
 def cases() -> Iterator[Text]:
-    """Yield the logs that signatures were written from; those that do not show their cause are left out."""
-    for name, case in chain(recorded(FILES["seen"]), recorded(FILES["healthy"])):
+    """Yield the logs that signatures were written from, and the batch of threads that is kept as texts.
+
+    Those that do not show their cause are left out.
+    """
+    threads = dict(recorded(FILES[SIXTH]))
+    for name, case in chain(recorded(FILES["seen"]), recorded(FILES["healthy"]), threads.items()):
         classes = (NO_FAILURE,) if case["healthy"] else (case.get("cause", ""), *case.get("also", ()))
         if case["healthy"] or not case.get("abstains"):
-            yield Text(name, "cases", classes, counted(case["text"].encode()))
+            yield Text(name, "sixth" if name in threads else "cases", classes, counted(case["text"].encode()))
 
 
 def collected(name: str) -> Iterator[Text]:
@@ -129,7 +136,9 @@ def measured(texts: Sequence[Text]) -> Iterator[tuple[str, Rates]]:
     yield "seen, held out", Rates(rows)
     for batch in dict.fromkeys(each.batch for each in texts if each.batch not in SHARE):
         words = parse_weights(fitted([each for each in texts if each.batch != batch]))
-        yield f"threads, {batch} batch", Rates(by_words(words, (each for each in texts if each.batch == batch)))
+        own = (each for each in texts if each.batch == batch)
+        row = f"threads, {batch} batch"
+        yield row, Rates(judged(recorded(FILES[row]), words) if row == SIXTH else by_words(words, own))
 
 
 def by_words(words: WordWeights, texts: Iterable[Text]) -> Iterator[Judged]:

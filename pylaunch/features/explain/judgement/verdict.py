@@ -18,7 +18,7 @@ from pylaunch.features.explain.judgement.first_error import (
     first_error,
     lines_with_errors,
 )
-from pylaunch.features.explain.judgement.ranker import ALONE, NO_FAILURE, Suggestion, WordRanking, WordWeights
+from pylaunch.features.explain.judgement.ranker import ALONE, NO_FAILURE, POSSIBLE, Suggestion, WordRanking, WordWeights
 from pylaunch.features.explain.judgement.standstill import stands_at
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.text.sanitise import visible_line
@@ -133,7 +133,7 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan], words: W
     if is_of_victim and not is_excerpt:
         return verdict
     ranking = WordRanking(words, scans)
-    if is_excerpt and max(ranking.shares.values()) == ranking.shares.get(NO_FAILURE):
+    if is_excerpt and ranking.shares.get(NO_FAILURE, 0.0) >= POSSIBLE:
         return verdict
     return _with_suggestions(verdict, ranking.suggested({*texts.against, *OF_ENDS}), catalogue)
 
