@@ -42,7 +42,11 @@ def main() -> int:
         return _run_verb(verb, options, open_root(options.get("root", default_root()), make="dry-run" not in options))
     except (AgentError, protocol.WireError, OSError) as error:
         if verb in ("open", "attach"):
-            relay.send(protocol.Failed(_message(error), _code(error)))
+            codes: dict[type[Exception], str] = {
+                SupervisorStoppedError: protocol.AGENT_STOPPED,
+                RunNotOnNodeError: protocol.NO_RUN,
+            }
+            relay.send(protocol.Failed(_message(error), codes.get(type(error), "")))
             return 1
         print(json.dumps({"error": _message(error)}))
         return code
@@ -54,12 +58,6 @@ def _message(error: Exception) -> str:
         full = rank_ends.full([os.path.dirname(path)])
         return f"{path} cannot be written: {'; '.join(full) or error.strerror}"
     return str(error)
-
-
-def _code(error: Exception) -> str:
-    if isinstance(error, SupervisorStoppedError):
-        return protocol.AGENT_STOPPED
-    return protocol.NO_RUN if isinstance(error, RunNotOnNodeError) else ""
 
 
 VERBS: dict[str, tuple[str, ...]] = {

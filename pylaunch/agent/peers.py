@@ -15,6 +15,7 @@ its sender, its recipient and a serial number that only increases, so that a rec
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import hmac
@@ -127,14 +128,6 @@ def look_up(addresses: dict[str, str]) -> dict[str, tuple[socket.AddressFamily, 
     return found
 
 
-def listen() -> socket.socket | None:
-    """Listen on a free port. None where none is free: peer messaging is disabled, and `Ready` reports port 0."""
-    try:
-        return ports.listen(0)
-    except OSError:
-        return None
-
-
 def try_connections(
     targets: dict[str, Target],
     on_incoming: Callable[[], None] = lambda: None,
@@ -231,7 +224,10 @@ class Peers:
         self._names = list(addresses)
         self._neighbours = neighbours(me, self._names)
         self._on_stop = on_stop
-        self._listener = listen() if len(addresses) > 1 else None
+        self._listener: socket.socket | None = None
+        if len(addresses) > 1:
+            with contextlib.suppress(OSError):  # No port is free: without messages, `Ready` reports port 0.
+                self._listener = ports.listen(0)
         self._key = b""
         """Key of the run; empty before the release."""
 

@@ -53,10 +53,6 @@ def _unfinished(chunk: bytes) -> int:
     return len(decoder.getstate()[0])
 
 
-def _undated(name: str, offset: int) -> None:
-    """Return no date for any output."""
-
-
 def _up_to(text: bytes, length: int) -> bytes:
     """Return the whole lines in the first `length` bytes of `text`, at least one line."""
     whole = text.rfind(b"\n", 0, length) + 1 or text.find(b"\n") + 1
@@ -90,7 +86,7 @@ class LogFollower:
         self._past = {stream.name: rank_files.size(stream.path) for stream in self._streams}
         self._clock = clock
         self._mask = mask
-        self.dates: Dates = _undated
+        self.dates: Dates = lambda name, offset: None
         """Dates of output written before following began; undated output gets the time of reading."""
 
         self._lag = follow.lag

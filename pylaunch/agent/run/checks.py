@@ -116,22 +116,16 @@ def _interpreter(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
 
 def _without_interpreter(path: str) -> str | None:
     """Return why the kernel finds no interpreter for the program at `path`: it reports that no such file exists."""
-    interpreter = _interpreter_of(path)
-    if not interpreter or os.path.exists(interpreter):
+    try:
+        line = rank_files.read(path, FIRST_LINE, follow=True).partition(b"\n")[0]
+    except OSError:
+        return None
+    interpreter = line[2:].decode("utf-8", "surrogateescape").replace("\t", " ").strip(" ").split(" ")[0]
+    if not line.startswith(b"#!") or not interpreter.startswith("/") or os.path.exists(interpreter):
         return None
     if interpreter.endswith("\r"):
         return "its lines end as those of Windows do (CR LF)"
     return f"the interpreter in its first line, {interpreter}, {absence(interpreter)}"
-
-
-def _interpreter_of(path: str) -> str:
-    """Return the interpreter in the first line of the program at `path`, as the kernel reads it; "" without a path."""
-    try:
-        line = rank_files.read(path, FIRST_LINE, follow=True).partition(b"\n")[0]
-    except OSError:
-        return ""
-    words = line[2:].decode("utf-8", "surrogateescape").replace("\t", " ").strip(" ").split(" ")
-    return words[0] if line.startswith(b"#!") and words[0].startswith("/") else ""
 
 
 def _framework(task: protocol.NodeTask) -> Iterator[protocol.Reason]:

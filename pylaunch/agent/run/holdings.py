@@ -136,11 +136,8 @@ class Holdings(Part):
 
 def _hint_for(holder: leases.Holder) -> str:
     """Return the command that stops the run of `holder`; "" for a holder of another user."""
-    return _stop_hint(holder.run) if holder.is_ours and holder.run != leases.PROBE else ""
-
-
-def _stop_hint(run: str | None) -> str:
-    return f"pylaunch stop {run}" if run else ""
+    is_run = holder.run and holder.is_ours and holder.run != leases.PROBE
+    return f"pylaunch stop {holder.run}" if is_run else ""
 
 
 def _port_problem(port: int, error: OSError) -> protocol.Reason:
@@ -151,4 +148,5 @@ def _port_problem(port: int, error: OSError) -> protocol.Reason:
         return protocol.Reason("port-busy", f"port {port} is held by a process that cannot be seen", OTHER_PORT)
     inside = cgroups.container(found.pid or 0)
     belongs = (f" in {inside}" if inside else "") + (f", run {found.run}" if found.run else "")
-    return protocol.Reason("port-busy", f"port {port} is held by {found}{belongs}", _stop_hint(found.run) or OTHER_PORT)
+    hint = f"pylaunch stop {found.run}" if found.run else OTHER_PORT
+    return protocol.Reason("port-busy", f"port {port} is held by {found}{belongs}", hint)

@@ -78,4 +78,5 @@ def prepare_run(
     if gpus.models:
         facts[GPU_MODELS] = gpus.models
     run = Run(workers, holdings, record, loop)
-    return run, protocol.Ready(cleaned.removed, facts, rendezvous_port=run.chosen_port, libraries=libraries)
+    port = holdings.port if task.choose_port else None
+    return run, protocol.Ready(cleaned.removed, facts, rendezvous_port=port, libraries=libraries)

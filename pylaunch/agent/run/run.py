@@ -39,6 +39,7 @@ class Run:
         self.streams = workers.streams()
         """Log file of each stream, by name."""
 
+        self.mask: Mask = workers.mask
         self._workers = workers
         self._holdings = holdings
         self._record = record
@@ -92,18 +93,9 @@ class Run:
         return self._container_end is not None or self.outcome is not None
 
     @property
-    def mask(self) -> Mask:
-        return self._workers.mask
-
-    @property
     def live_ranks(self) -> dict[int, int]:
         """Process id of each rank that runs."""
         return {rank: pid for pid, rank in self._workers.pids.items() if rank in self.life.running and rank is not None}
-
-    @property
-    def chosen_port(self) -> int | None:
-        """Rendezvous port, where the task let this node choose it."""
-        return self._holdings.port if self.task.choose_port else None
 
     def release(self, after_s: float, now: float, port: int | None = None) -> None:
         """Start in `after_s` seconds, at once if that is past. More than RELEASE_AHEAD_S ends the run."""

@@ -177,7 +177,7 @@ class Supervisor:
         self._loop.watch_signals({*STOPS, signal.SIGCHLD}, self._on_signals)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         while not self._is_done(time.monotonic()):
-            self._wait()
+            self._loop.wait(self._timeout(time.monotonic()))
             self._advance(time.monotonic())
             for controller in list(self._controllers):
                 self._serve_controller(controller)
@@ -190,17 +190,14 @@ class Supervisor:
             return "finished"
         return "new" if self._run is None else self._run.life.phase
 
-    def _wait(self) -> None:
-        """Wait for an event, the next deadline, or the next look at the logs for a controller that follows."""
-        follows = self._outcome is None and any(controller.follower for controller in self._controllers)
-        timeout_s = self._timeout(time.monotonic())
-        self._loop.wait(min(timeout_s, LOOK_S) if follows else timeout_s)
-
     def _timeout(self, now: float) -> float:
+        """Return the seconds to the next deadline, or to the next look at the logs for a controller that follows."""
         times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + HEARTBEAT_CHECK_S]
         deadline = self._run.deadline() if self._run is not None and self._outcome is None else None
         if deadline is not None:
             times.append(max(deadline, now + LOOK_S) if self._phase == "stopping" else deadline)
+        if self._outcome is None and any(controller.follower for controller in self._controllers):
+            times.append(now + LOOK_S)
         next_peer_message = self._peers.next_deadline() if self._peers is not None else None
         if next_peer_message is not None:
             times.append(next_peer_message)
