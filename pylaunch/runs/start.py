@@ -51,6 +51,7 @@ from pylaunch.runs.prepare.session import (
     before_release,
 )
 from pylaunch.runs.proof import finish
+from pylaunch.runs.restart import Attempt, Over, Policy, next_attempt
 from pylaunch.runs.start_checks import ChecksAtStart, compare_nodes, end_leftovers
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.store import runs
@@ -59,7 +60,6 @@ from pylaunch.transport import steady_clock
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.interrupts import Interrupter, InterruptSource
 from pylaunch.transport.process import spawn
-from pylaunch.verdict.restart import Attempt, Over, Policy, next_attempt
 
 LEAVE_S = 2.0
 """Time that a connection to a spare may take to end."""

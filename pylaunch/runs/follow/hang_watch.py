@@ -15,12 +15,12 @@ from pylaunch.model.job import OnHang
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import HostEvidence
+from pylaunch.runs.follow.run_state import RunState
 from pylaunch.runs.stacks import RunSample
 from pylaunch.transport import steady_clock
 from pylaunch.verdict.hangs.ranks import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.verdict.rank_end import described
-from pylaunch.verdict.run_state import RunState
 
 EXAMINE_S = 4.0
 """For nodes to send the views of their ranks, which have half of that time to answer: a busy machine takes a second."""

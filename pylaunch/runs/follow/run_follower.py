@@ -1,4 +1,4 @@
-"""Follow a run from its release (or attach) to its end, as `verdict.run_state` decides."""
+"""Follow a run from its release (or attach) to its end, as `run_state` decides."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -28,13 +28,13 @@ from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, ProgressReport
 from pylaunch.runs.follow import hang_watch
 from pylaunch.runs.follow.hang_watch import EXAMINE_S, HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
+from pylaunch.runs.follow.run_state import RunState, StopAll
 from pylaunch.runs.stacks import RunSample, examine, host_evidence, rank_view
 from pylaunch.store.runs import user_and_host
 from pylaunch.transport import steady_clock
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.hangs.suspicion import HangReport
 from pylaunch.verdict.rank_end import described
-from pylaunch.verdict.run_state import RunState, StopAll
 
 
 class OutputRelay:

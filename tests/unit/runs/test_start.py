@@ -11,8 +11,8 @@ from pylaunch.render import planned_run
 from pylaunch.runs import start
 from pylaunch.runs.events import RunBegun, StartEvent
 from pylaunch.runs.prepare.session import TakenError
+from pylaunch.runs.restart import Attempt
 from pylaunch.runs.start import run_attempts
-from pylaunch.verdict.restart import Attempt
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{at}") for at, name in enumerate(("n1", "n2", "s1"), 1)))
 JOB = JobSpec(("train.py",), Framework.TORCHRUN, "/home/ml", spares=1, max_restarts=3)

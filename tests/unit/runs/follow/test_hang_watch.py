@@ -22,9 +22,9 @@ from pylaunch.protocol.examination import Frame
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent
 from pylaunch.runs.follow import hang_watch
 from pylaunch.runs.follow.hang_watch import HangNews, HangWatch, ViewTaker, event
+from pylaunch.runs.follow.run_state import RunState
 from pylaunch.runs.stacks import RunSample
 from pylaunch.verdict.hangs.suspicion import HangReport
-from pylaunch.verdict.run_state import RunState
 from tests.unit.verdict.hangs.views import brief, one_late
 
 CLUSTER = Cluster(tuple(Host(f"n{number:02}", f"10.0.0.{number}") for number in range(4)))

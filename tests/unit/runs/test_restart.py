@@ -7,7 +7,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
-from pylaunch.verdict.restart import COOL_DOWN_S, HANGING_HOSTS, Again, Attempt, Over, Policy, excluded, next_attempt
+from pylaunch.runs.restart import COOL_DOWN_S, HANGING_HOSTS, Again, Attempt, Over, Policy, excluded, next_attempt
 
 HOSTS = ("n1", "n2", "n3", "s1")
 THREE = HOSTS[:3]

@@ -7,7 +7,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.model.outcome import Named, Status
 from pylaunch.protocol.node_evidence import HostEvidence, RankEnd, RankState, StuckConnection
-from pylaunch.verdict.run_state import RunState, StopAll
+from pylaunch.runs.follow.run_state import RunState, StopAll
 
 GRACE = timedelta(seconds=1)
 TWO = RunState({"n1": frozenset({0}), "n2": frozenset({1})})
