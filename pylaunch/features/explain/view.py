@@ -126,7 +126,8 @@ def _show_nothing(explained: LogExplanation) -> None:
         count = len(verdict.survived)
         forms = "1 line has" if count == 1 else f"{count} lines have"
         console.data(f"{_SURVIVED if record is None else _nothing(record)} in {_read(explained)}")
-        console.data(f"  {forms} the form of an error, and the log continues after; the last is")
+        after = "the log continues after" if record is None or not _is_done(record) else "the run ended well after"
+        console.data(f"  {forms} the form of an error, and {after}; the last is")
         _show_evidence(verdict.survived[-1:])
     else:
         console.data(f"{_nothing(record)} in {_read(explained)}: {_LOOKED_FOR}")
@@ -145,6 +146,10 @@ def _nothing(record: RunRecord | None) -> str:
     has_failed = ended in (Status.FAILED, Status.REFUSED)
     has_hung = record is not None and record.last_hang is not None
     return "no text of a known cause found" if has_failed or has_hung else "no failure found"
+
+
+def _is_done(record: RunRecord) -> bool:
+    return record.outcome is not None and record.outcome.status is Status.DONE
 
 
 def _show_recorded(record: RunRecord, *, verbose: bool) -> None:

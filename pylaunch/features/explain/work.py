@@ -122,6 +122,8 @@ def explain_run(
     scans += [scan_of_end(search, end) for end in _ends(record.outcome) if end.rank not in with_logs]
     explained = _explained(scans, notes)
     verdict = _of_named(explained.verdict, record.outcome)
+    if record.outcome is not None and record.outcome.status is Status.DONE:
+        verdict = _of_done(verdict)
     if (first := verdict.first_error) is not None:
         verdict = replace(verdict, first_error=replace(first, run=record.plan.run))
     return replace(explained, verdict=verdict, record=record)
@@ -145,6 +147,14 @@ def _of_named(verdict: LogVerdict, outcome: Outcome | None) -> LogVerdict:
     who = f"rank {outcome.named.rank} on {outcome.named.host}"
     own = [each for each in verdict.causes if any(line.who == who for line in each.evidence)]
     return replace(verdict, causes=(*own, *(each for each in verdict.causes if each not in own)))
+
+
+def _of_done(verdict: LogVerdict) -> LogVerdict:
+    """Return the verdict on the texts of a run that ended well: it survived each of them, and nothing has a cause."""
+    errors = [] if verdict.first_error is None else [verdict.first_error.evidence]
+    errors += [line for cause in verdict.causes if verdict.failed for line in cause.evidence[:1]]
+    survived = tuple(dict.fromkeys([*verdict.survived, *errors]))
+    return replace(verdict, causes=(), failed=False, first_error=None, survived=survived, suggestions=())
 
 
 class _Tails:

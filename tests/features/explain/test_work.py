@@ -1,9 +1,16 @@
-"""The ends of the logs of a run are kept within a bound."""
+"""The ends of the logs of a run are kept within a bound; what a run survived is no cause."""
 
+import pytest
+
+from pylaunch.features.explain import work
 from pylaunch.features.explain.judgement.error_form import search_of
-from pylaunch.features.explain.work import _Tails
+from pylaunch.features.explain.view import show
+from pylaunch.features.explain.work import _Tails, explain_run
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.run import RunRecord
 from pylaunch.runs.events import LinesWritten
 from pylaunch.store.content import signatures
+from tests.unit.terminal.views.test_live import PLAN
 
 
 def test_of_a_long_log_the_end_is_kept() -> None:
@@ -15,3 +22,27 @@ def test_of_a_long_log_the_end_is_kept() -> None:
     assert found.size <= 1000
     assert (found.origin.host, found.origin.rank) == ("n1", 3)
     assert [match.line for match in found.matches] == [found.lines]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "waiting for checkpoint from remote storage slow disk bandwidth nfs\nERROR something broke with the loader\n",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n",
+    ],
+)
+def test_the_texts_of_a_run_that_ended_well_have_no_cause_and_no_next_step(
+    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(work, "read_logs", lambda *given: given[2](LinesWritten("n1", "0.out", text, 0.0)))
+    record = RunRecord(PLAN, "v", 1.0, (), Outcome(Status.DONE, "every rank exited with code 0", 3.0, (), {}))
+    explained = explain_run(record, lambda _: None)
+    show(explained, verbose=False)
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[1:3] == [
+        f"no failure found in 1 log ({text.count(chr(10))} lines, 0.0 MB)",
+        "  1 line has the form of an error, and the run ended well after; the last is",
+    ]
+    assert "possible" not in printed.out
+    assert not printed.err
+    assert not explained.verdict.failed
