@@ -8,9 +8,8 @@ from pathlib import Path
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome
-from pylaunch.model.plan import base_of
 from pylaunch.render import PlannedRun
-from pylaunch.runs.events import RanksReleased, StartEvent
+from pylaunch.runs.events import RanksReleased, RunBegun, StartEvent
 from pylaunch.runs.prepare.session import TakenError
 from pylaunch.runs.start import StartOptions, begin, run, start
 from pylaunch.store import runs
@@ -20,7 +19,7 @@ from pylaunch.terminal.document import current
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.views import findings, run_data
 from pylaunch.terminal.views.live import PROGRESS_S, RunView, has_board
-from pylaunch.transport.background import Background, fork_to_background
+from pylaunch.transport.background import STARTED, Background, fork_to_background
 from pylaunch.transport.interrupts import signals
 
 
@@ -121,15 +120,17 @@ def _detached(planned: PlannedRun, options: StartOptions, shown: Presentation, s
     half = fork_to_background(log)
     if isinstance(half, Background):
         ending.is_ours = False
-        return _at_terminal(planned.plan.run, half, log)
+        return _at_terminal(view, half, log)
     terminal = half
     current().as_json = False  # The half at the terminal prints the document.
 
     def show(event: StartEvent) -> None:
         view.show(event)
         _report(shown, event)
-        if isinstance(event, RanksReleased):
-            terminal.let_go(base_of(event.plan.run))
+        if isinstance(event, RunBegun):  # The run lost its turn in the queue, and another one waits in its place.
+            terminal.tell(event.plan.run)
+        elif isinstance(event, RanksReleased):
+            terminal.tell(STARTED)
 
     return ending.of(_ended(lambda: run(recorded, replace(options, relays_output=False), show, signals), shown, view))
 
@@ -151,17 +152,18 @@ def _report_end(shown: Presentation, ending: RunEnding) -> None:
         observer.at_end(ending)
 
 
-def _at_terminal(run: str, background: Background, log: Path) -> int:
+def _at_terminal(view: RunView, background: Background, log: Path) -> int:
     """Return 0 when the ranks of the background process run, or its exit code if it ended before.
 
-    The run that has started is another one than `run` where that lost its turn in the queue.
+    `view` then has the run that it began last: one that loses its turn in the queue is followed by another one.
     """
-    started = wait_until_started(background, log)
-    if not started:
+    begun, has_started = wait_until_started(background, log)
+    run = view.run = begun or view.run
+    if not has_started:
         code = background.exit_code()
         current().printed_error = _recorded_error(run, code)
         return code
-    run, plan = started, runs.read(started).plan
+    plan = runs.read(run).plan
     if (job := plan.nodes[0].host.slurm_job) is not None and plan.submitted_job is None:
         console.say(f"note: run {run} ends with Slurm job {job}, and a batch script ends here without waiting for it")
     console.say(
@@ -187,17 +189,24 @@ def _recorded_error(run: str, code: int) -> PylaunchError | None:
 POLL_S = 0.05
 
 
-def wait_until_started(background: Background, log: Path) -> str:
-    """Print the log of the background process until its ranks run; return their run, or "" when it ended before."""
-    shown = 0
-    started: str | None = None
-    while started is None:
+def wait_until_started(background: Background, log: Path) -> tuple[str, bool]:
+    """Print the log of the background process until its ranks run or it ends.
+
+    Return the run that it began last, "" for none after that of its parent; and whether the ranks run.
+    """
+    shown, sent = 0, ""
+    while True:
         try:
-            started = background.started(POLL_S)
+            heard = background.heard(POLL_S)
         except KeyboardInterrupt:
             background.interrupt()
+            continue
         shown = _show(log, shown)
-    return started
+        sent += heard or ""
+        lines = sent.split("\n")[:-1]
+        if heard == "" or STARTED in lines:
+            begun = [line for line in lines if line != STARTED]
+            return begun[-1] if begun else "", STARTED in lines
 
 
 def _show(log: Path, shown: int) -> int:

@@ -340,7 +340,9 @@ def text_of(path: str, option: str = "") -> str:
             raise UsageError(f"{named}: larger than {shown_size(LARGEST_TEXT)}")
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"{named}: cannot be read: {error.strerror}") from None
+        raise UsageError(
+            f"{named}: cannot be read: {error.strerror}", hint="what a job file has: pylaunch help roles"
+        ) from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{named}: not UTF-8 at byte {error.start}") from None
 

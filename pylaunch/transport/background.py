@@ -8,6 +8,9 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass
 
+STARTED = "started"
+"""Line of a child whose run has started."""
+
 
 @dataclass(frozen=True)
 class Background:
@@ -15,10 +18,10 @@ class Background:
 
     pid: int
     descriptor: int
-    """A pipe on which the child sends the id of its run once that has started."""
+    """A pipe on which the child sends a line for each run that it begins, and STARTED."""
 
-    def started(self, timeout_s: float) -> str | None:
-        """Return the id of the run once it has started, "" when the child ended before, None after `timeout_s`."""
+    def heard(self, timeout_s: float) -> str | None:
+        """Return what the child sent, "" when it ended, None after `timeout_s`."""
         ready, _, _ = select.select([self.descriptor], [], [], timeout_s)
         return os.read(self.descriptor, 64).decode() if ready else None
 
@@ -40,10 +43,10 @@ class Foreground:
 
     descriptor: int
 
-    def let_go(self, run: str) -> None:
-        """Send the id of the run that has started, which lets the parent end."""
+    def tell(self, line: str) -> None:
+        """Send the id of a run that was begun, or STARTED, which lets the parent end."""
         with contextlib.suppress(BrokenPipeError):
-            os.write(self.descriptor, run.encode())
+            os.write(self.descriptor, f"{line}\n".encode())
 
 
 def fork_to_background(log: Path) -> Background | Foreground:

@@ -14,8 +14,8 @@ from tests.starts.cluster import DirectoryCluster
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("--backend", "nccl"), "error: --backend nccl: the inventory has no devices for n1"),
-        ((), "error: bench measures between hosts, and n1 is one"),
+        (("--backend", "nccl"), "error: --backend nccl: the inventory has no devices for n1\n\nhint: --backend gloo"),
+        ((), "error: bench measures between hosts, and n1 is one\n\nhint: name two or more: -H gpu01,gpu02"),
     ],
 )
 def test_bad_input_is_one_clear_line(

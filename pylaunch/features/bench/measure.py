@@ -54,7 +54,8 @@ def bench(cluster: Cluster, request: BenchRequest, emit: BenchEmit, interrupts: 
     used = cluster if backend == "nccl" else cluster.without_devices()  # Only NCCL takes devices.
     count = len(used.hosts)
     if count < 2:
-        raise UsageError(f"bench measures between hosts, and {fold(used.names)} is one")
+        hint = "name two or more: -H gpu01,gpu02, or an inventory with -i, and --limit that leaves two of it"
+        raise UsageError(f"bench measures between hosts, and {fold(used.names)} is one", hint=hint)
     if len({len(host.devices) for host in used.hosts}) > 1:
         raise UsageError("the hosts have different numbers of devices", hint="--limit to hosts with the same number")
     stages = (*OF_ALL_RUNS, *(each for each in CHOSEN if each in request.stages))

@@ -2,6 +2,7 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.features.job.job_file import ReadyTest, filled, read
+from pylaunch.features.job.starting import read_job
 
 OPTIONS = ("nproc_per_node", "framework", "env", "max_restarts")
 JOB = """
@@ -25,6 +26,12 @@ def errors(text: str, *sets: str) -> tuple[str, ...]:
     with pytest.raises(UsageError) as caught:
         read(text, "job.toml", sets, OPTIONS)
     return (caught.value.message, *caught.value.evidence)
+
+
+def test_a_job_file_that_is_not_there_is_an_error_with_a_next_step() -> None:
+    with pytest.raises(UsageError, match="cannot be read: No such file or directory") as caught:
+        read_job(("absent.toml",))
+    assert caught.value.hint == "what a job file has: pylaunch help roles"
 
 
 def role(text: str) -> str:
