@@ -245,7 +245,7 @@ def as_data(explained: LogExplanation) -> dict[str, object]:
         "failed": verdict.failed,
         "abstains": verdict.abstains,
         "stands": verdict.stands,
-        "first_error": None if (error := verdict.first_error) is None else _evidence(error.evidence),
+        "first_error": None if verdict.first_error is None else _error(verdict.first_error),
         "suggestions": [_suggestion(each) for each in verdict.suggestions],
         "causes": [_cause(each) for each in verdict.causes],
         "rejected": [
@@ -271,6 +271,10 @@ def _cause(cause: LogCause) -> dict[str, object]:
         "page": f"{PAGES}{cause.cause.page}",
         "evidence": [_evidence(each) for each in cause.evidence],
     }
+
+
+def _error(error: FirstError) -> dict[str, object]:
+    return {**_evidence(error.evidence), "question": error.question, "check": error.check}
 
 
 def _suggestion(found: Suggestion) -> dict[str, object]:

@@ -13,6 +13,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.judgement import LogCause
+from tests import json_pages
 from tests.features.explain.judgement.verdicts import verdict_on
 from tests.unit.terminal.views.test_live import PLAN
 
@@ -124,3 +125,14 @@ def test_a_cause_that_is_named_alone_says_why_the_next_one_is_not_it(capsys: pyt
             found
             == ["  not path-blocked/firewall-port (x0.log:1): the run made progress: its start succeeded"] * shown_next
         )
+
+
+def test_the_json_page_has_each_field_and_no_other_and_an_unknown_error_has_its_next_step() -> None:
+    log = b"ERROR something broke with the loader\n"
+    found = as_data(LogExplanation(verdict_on(log), 1, 1, len(log), ()))
+    error = cast("dict[str, str]", found["first_error"])
+    assert error["question"]
+    assert error["check"]
+    described = json_pages.described("pylaunch explain")
+    assert {path.partition(".")[0].partition("[")[0] for path in described} == found.keys()
+    assert {path.partition(".")[2] for path in described if path.startswith("first_error.")} == error.keys()
