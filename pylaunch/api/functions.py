@@ -21,7 +21,7 @@ from pylaunch.render import plan_start
 from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_run
-from pylaunch.runs.events import StartEvent, notice
+from pylaunch.runs.events import RunBegun, StartEvent, notice
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
@@ -97,12 +97,19 @@ def start(
     recorded = starting.begin(planned, wanted, early.append)
 
     def work(emit: Callable[[StartEvent], None], interrupter: Interrupter) -> Outcome:
+        begun = [planned.plan.run]
+
+        def show(event: StartEvent) -> None:
+            if isinstance(event, RunBegun):
+                begun.append(event.plan.run)
+            emit(event)
+
         for event in early:
             emit(event)
         try:
-            return starting.run(recorded, replace(wanted, relays_output=False), emit, interrupter)
+            return starting.run(recorded, replace(wanted, relays_output=False), show, interrupter)
         except (ClusterNotReadyError, InterruptedBeforeReleaseError):
-            refused = runs.read(planned.plan.run).outcome
+            refused = runs.read(begun[-1]).outcome
             if refused is None:
                 raise
             return refused

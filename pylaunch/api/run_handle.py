@@ -10,7 +10,7 @@ from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.events import LinesWritten, RunEvent, StartEvent
+from pylaunch.runs.events import LinesWritten, RunBegun, RunEvent, StartEvent
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.runs.logs import LogQuery, read_logs
 from pylaunch.runs.stacks import StacksReport, stacks
@@ -126,7 +126,10 @@ class RunHandle:
 
     @property
     def id(self) -> str:
-        """The id of the run; `attach` takes it, on this machine or on any other that reaches the nodes."""
+        """The id of the run; `attach` takes it, on this machine or on any other that reaches the nodes.
+
+        A run that loses its turn in the queue is followed by another one, which is that of this handle then.
+        """
         return self._run
 
     def events(self, since: int = 0) -> Iterator[StartEvent]:
@@ -223,7 +226,9 @@ class RunHandle:
             outcome = work(self._receive, self._interrupter)
         except BaseException as caught:  # noqa: BLE001 -- raised in the thread that waits
             error = caught
-        _STARTERS.pop(self._run, None)
+        for run, (_, thread) in tuple(_STARTERS.items()):
+            if thread is self._thread:
+                del _STARTERS[run]
         with self._changed:
             self._outcome, self._error = outcome, error
             self._changed.notify_all()
@@ -231,6 +236,9 @@ class RunHandle:
     def _receive(self, event: StartEvent) -> None:
         if isinstance(event, LinesWritten):
             return
+        if isinstance(event, RunBegun) and event.plan.run != self._run:  # The one before lost its turn in the queue.
+            _STARTERS[event.plan.run] = _STARTERS[self._run]
+            self._run = event.plan.run
         with self._changed:
             self._events.append(event)
             self._changed.notify_all()

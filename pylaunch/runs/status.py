@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import PylaunchError, UsageError
@@ -17,6 +18,7 @@ from pylaunch.runs.proof import NodeProof, is_in_doubt, leftover_processes, prov
 from pylaunch.store import runs
 from pylaunch.transport import interrupts
 from pylaunch.transport.slurm.commands import job_states
+from pylaunch.transport.steady_clock import patience
 
 GLIMPSE_S = 3.0
 """Time limit for the progress and the last lines of a live run: `status` shows what has arrived."""
@@ -24,6 +26,9 @@ GLIMPSE_S = 3.0
 GLIMPSE_EVERY_S = 0.5
 TAIL = 5
 """Last lines of each stream to begin with: the last one, and probably one with a step."""
+
+SILENT = 3
+"""Times `node_timeout` in which a node that has ended must report its end."""
 
 ASKED_AT_ONCE = 4
 """Runs whose nodes are asked at the same time: sshd allows ten sessions on a connection, and live runs have theirs."""
@@ -81,7 +86,12 @@ async def _ask(record: RunRecord, recorder: runs.Recorder | None, show: Emitter 
         follower = RunFollower(record.plan, fleet, recording(recorder, lambda _: None), streams=[], leads=False)
         for name in failures:
             follower.nothing_there(name)
-        outcome = await follower.follow()
+        try:
+            async with patience(SILENT * record.plan.job.node_timeout.total_seconds()):
+                outcome = await follower.follow()
+        except TimeoutError:
+            silent = partial(replace, phase="not answering", reason="it does not report how its ranks ended")
+            return RunStatus(tuple(silent(node) if node.host in follower.live else node for node in nodes), None)
         ended_at = max((end.time for end in outcome.ends), default=outcome.ended_at)
         return RunStatus(nodes, replace(outcome, ended_at=ended_at))
 

@@ -306,7 +306,8 @@ class Fleet:
     def keep_watch(self, names: Iterable[str], timeout_s: float, *, leads: bool) -> None:
         """Send Ping to `names` from now on. The inbox gets NodeSilent.
 
-        Of a process that `leads` the run, also Lost after `timeout_s`; another one calls nodes until they answer.
+        Of a process that `leads` the run, also Lost after `timeout_s`; another one then ends the silent connection, and
+        calls the node until it answers.
         """
         self._heartbeats, self._timeout_s, self._leads = Heartbeats(names, time.monotonic()), timeout_s, leads
         self._spawn(self._watch())
@@ -405,10 +406,15 @@ class Fleet:
             for name, link in heard:
                 if not link.is_awaited:
                     self._heartbeats.beat(name, now)
-            for name in self._heartbeats.silent(now, self._timeout_s) if self._leads else ():
+            for name in self._heartbeats.silent(now, self._timeout_s):
                 error = self._calling.get(name)
                 why = f" ({error!s})" if error is not None else ""
-                await self._give_up(name, f"no heartbeat for {self._timeout_s:g} s{why}", error)
+                reason = f"no heartbeat for {self._timeout_s:g} s{why}"
+                if self._leads:
+                    await self._give_up(name, reason, error)
+                elif name in self.links:
+                    self._abandon(self.links.pop(name))
+                    self.receive(name, ConnectionEnded(reason))
             for name in self._heartbeats.silent(now, self._timeout_s * SUSPECT):
                 if name not in self._calling:
                     self.receive(name, NodeSilent(self._heartbeats.silence_s(name)))

@@ -142,6 +142,11 @@ class RunFollower:
         self._loading: asyncio.Task[Judge] | None = None
         """Loads what judges a failure, while the nodes stop."""
 
+    @property
+    def live(self) -> frozenset[str]:
+        """Hosts that have not reported their end, and are not lost."""
+        return frozenset(self._state.live)
+
     def add_known(self, findings: tuple[Finding, ...]) -> None:
         """Add what the start found, which may explain a failure."""
         self._state = replace(self._state, findings=findings)

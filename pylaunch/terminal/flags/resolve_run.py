@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pylaunch.errors import InventoryError, UsageError
+from pylaunch.errors import ClusterNotReadyError, InventoryError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
 from pylaunch.model.cluster import Cluster
@@ -72,7 +72,15 @@ def find_each(name: str | None, inventory: Path | None, *, newest: bool = False)
 
 
 def _unnamed(inventory: Path | None, *, newest: bool) -> RunRecord:
-    found = None if inventory is None else discovered(load_cluster(inventory))
+    found = None
+    if inventory is not None:
+        cluster = load_cluster(inventory)
+        try:
+            found = discovered(cluster)
+        except ClusterNotReadyError as error:
+            if not newest:
+                raise
+            console.say(f"note: {error.message}, so the newest run is one that is recorded here")
     source = source_of(inventory)
     sources = () if source is None else (str(source),)
     try:

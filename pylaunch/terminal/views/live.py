@@ -95,8 +95,9 @@ class Live:
         if event.kind in PRINTED:
             console.say(self._label + event.text)
         elif event.kind is EventKind.STOP_ASKED:
+            if event.host is None or not self._is_stopping:  # A follower without the lead has one of each node.
+                console.say(f"{self._label}stopping all nodes: {event.text}")
             self._is_stopping = True
-            console.say(f"{self._label}stopping all nodes: {event.text}")
         elif event.kind in (EventKind.HANG, EventKind.ADVANCING):
             show_hang(event, self._label)
         elif event.kind is EventKind.CONTACT_LOST:

@@ -2,6 +2,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from pylaunch import api
+from pylaunch.base.dataclass import replace
+from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
@@ -13,6 +16,7 @@ from pylaunch.runs.events import RunBegun, StartEvent
 from pylaunch.runs.prepare.session import TakenError
 from pylaunch.runs.restart import Attempt
 from pylaunch.runs.start import run_attempts
+from pylaunch.store import runs
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{at}") for at, name in enumerate(("n1", "n2", "s1"), 1)))
 JOB = JobSpec(("train.py",), Framework.TORCHRUN, "/home/ml", spares=1, max_restarts=3)
@@ -92,3 +96,20 @@ def test_a_queued_run_that_loses_its_turn_waits_again_as_another_run(monkeypatch
     tried.clear()
     with pytest.raises(TakenError):
         start.run(recorded, start.StartOptions(), events.append)
+
+
+def test_the_handle_of_a_run_that_loses_its_turn_is_that_of_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def to_its_end(attempt: start._Attempt) -> Attempt:
+        run = attempt.plan.run
+        tried.append(run)
+        runs.Recorder(run, pytest.fail).finish(Outcome(Status.REFUSED, run, 0.0, (), {}))
+        if len(tried) == 1:
+            raise TakenError("device 0 is taken", {}, evidence=[], hint=None)
+        raise ClusterNotReadyError("n1 is down")
+
+    monkeypatch.setattr(start._Attempt, "to_its_end", to_its_end)
+    handle = api.start(CLUSTER, replace(JOB, spares=0, max_restarts=0), start.StartOptions(waits=True))
+    assert handle.wait(60).reason == tried[1] != tried[0]
+    assert handle.id == tried[1]

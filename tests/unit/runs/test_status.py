@@ -1,6 +1,8 @@
 """States of runs."""
 
 import asyncio
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -9,6 +11,8 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import RunRecord
 from pylaunch.runs import status
+from pylaunch.runs.connect.agent_link import AgentLink, LinkError
+from pylaunch.runs.connect.fleet import Fleet
 
 
 def record(run: str) -> RunRecord:
@@ -27,3 +31,22 @@ def test_a_run_whose_nodes_are_slow_to_answer_keeps_no_other_waiting(monkeypatch
     monkeypatch.setattr(status, "with_fleet", answered)
     found = status.statuses([record("7f3a9c01"), record("7f3a9c02")])
     assert [each.nodes[0].phase for each in found] == ["7f3a9c01", "7f3a9c02"]
+
+
+def test_a_node_that_falls_silent_before_it_reports_its_end_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(*_: object) -> None:
+        """Send nothing, close nothing."""
+
+    async def connect(fleet: Fleet, *_: object) -> dict[str, LinkError]:
+        hello = SimpleNamespace(phase="finished", running=[])
+        link = SimpleNamespace(hello=hello, is_awaited=True, heard_at=0.0, send=nothing, close=nothing)
+        fleet.links["n1"] = cast(AgentLink, link)
+        return {}
+
+    monkeypatch.setattr(Fleet, "connect", connect)
+    monkeypatch.setattr(Fleet, "_begin_call", lambda *_: None)
+    monkeypatch.setattr(status, "SILENT", 0.01)
+    [found] = status.statuses([record("7f3a9c01")])
+    assert (found.outcome, found.state) == (None, "not answering")

@@ -1,6 +1,6 @@
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
 from typing import cast
 
@@ -81,7 +81,7 @@ def test_no_time_of_a_node_is_in_the_future_or_before_the_preparation() -> None:
 def test_a_node_is_suspected_before_it_is_lost_and_only_while_the_controller_listens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looks = itertools.chain((100.0, 101.0, 102.0), itertools.count(3702.0))  # It was stopped for an hour.
+    looks: Iterator[float] = iter(())
     monkeypatch.setattr(fleet_module, "time", SimpleNamespace(monotonic=lambda: next(looks)))
     monkeypatch.setattr(fleet_module, "LOOK_S", 0.0)
 
@@ -90,21 +90,23 @@ def test_a_node_is_suspected_before_it_is_lost_and_only_while_the_controller_lis
 
     monkeypatch.setattr(Fleet, "_begin_call", lambda *_: None)
 
-    async def story() -> list[tuple[str, object]]:
+    async def story(*, leads: bool) -> list[tuple[str, object]]:
         fleet = Fleet(PLAN, "0123")
         for name, is_awaited in (("n1", True), ("n2", False)):
             link = SimpleNamespace(
                 heard_at=101.0, is_awaited=is_awaited, abandon=lambda: None, send=nothing, close=nothing
             )
             fleet.links[name] = cast(AgentLink, link)
-        fleet.keep_watch(fleet.links, 10.0, leads=True)
+        fleet.keep_watch(fleet.links, 10.0, leads=leads)
         heard = [await fleet.inbox.hear() for _ in range(7)]
         await fleet.close()
         return heard
 
-    heard = asyncio.run(story())
-    assert heard[:-1] == [("n1", NodeSilent(seconds)) for seconds in (4.0, 5.0, 6.0, 7.0, 8.0, 9.0)]
-    assert heard[-1] == ("n1", Lost("no heartbeat for 10 s"))
+    for leads, end in ((True, Lost), (False, ConnectionEnded)):
+        looks = itertools.chain((100.0, 101.0, 102.0), itertools.count(3702.0))  # It was stopped for an hour.
+        heard = asyncio.run(story(leads=leads))
+        assert heard[:-1] == [("n1", NodeSilent(seconds)) for seconds in (4.0, 5.0, 6.0, 7.0, 8.0, 9.0)]
+        assert heard[-1] == ("n1", end("no heartbeat for 10 s"))
 
 
 def test_a_node_that_is_being_called_is_not_called_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.errors import UsageError
+from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, RolePart
 from pylaunch.model.outcome import Outcome, Status
@@ -57,6 +57,23 @@ def test_a_run_that_only_nodes_know_may_be_the_newest(tmp_path: Path, monkeypatc
     monkeypatch.setattr(resolve_run, "load_cluster", lambda _: cluster)
     monkeypatch.setattr(resolve_run, "discover_runs", lambda _: found)
     assert resolve_run.find(None, tmp_path / "cluster.ini", newest=True).plan.run == "eeeeeeee"
+
+
+def test_the_newest_run_of_an_inventory_whose_hosts_are_all_down_is_one_that_is_recorded_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def down(_: Cluster) -> Discovery:
+        raise ClusterNotReadyError("no host answers")
+
+    inventory = tmp_path / "cluster.ini"
+    cluster = Cluster((Host("n1", "10.0.0.1"),), sources=(str(inventory),))
+    runs.begin(plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "aaaaaaaa"), "0123", 1.0)
+    monkeypatch.setattr(resolve_run, "load_cluster", lambda _: cluster)
+    monkeypatch.setattr(resolve_run, "discover_runs", down)
+    assert resolve_run.find(None, inventory, newest=True).plan.run == "aaaaaaaa"
+    assert "note: no host answers, so the newest run is one that is recorded here" in capsys.readouterr().err
+    with pytest.raises(ClusterNotReadyError):
+        resolve_run.find(None, inventory)
 
 
 def test_hosts_of_the_inventory_here_are_asked_for_a_run_that_is_not_recorded(

@@ -25,6 +25,13 @@ def test_lines_are_aligned_and_go_where_the_rank_wrote_them(capsys: pytest.Captu
     assert captured.err == "gpu11:10 | no newline yet\n"
 
 
+def test_a_stop_that_each_node_reports_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Live(PLAN)
+    for host in ("gpu01", "gpu02"):
+        live.show(Event(1.0, EventKind.STOP_ASKED, host, text="rank 1 on gpu01 exited with code 1"))
+    assert capsys.readouterr().err == "stopping all nodes: rank 1 on gpu01 exited with code 1\n"
+
+
 def ended(end: RankEnd | None, status: Status, **more: object) -> Outcome:
     ends = () if end is None else (end,)
     return Outcome(status, "why", 9.0, ends, {}, first_failure=end, **more)  # type: ignore[arg-type]
