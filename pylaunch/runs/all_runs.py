@@ -71,6 +71,11 @@ class Discovery:
     hints: tuple[str, ...] = ()
     """Next steps for silent hosts, folded."""
 
+    def reached(self, record: RunRecord) -> RunRecord:
+        """Return the record of a run that nodes reported, now or earlier, with its hosts as they are reached now."""
+        now = next((each for each in self.records if each.plan.run == record.plan.run), None)
+        return record if now is None or not record.is_foreign else runs.with_reachable_hosts(record, now.plan.cluster)
+
 
 def discover(cluster: Cluster, timeout_s: float = HELLO_TIMEOUT_S) -> Discovery:
     """Ask every host of `cluster` for the runs it knows. Hosts are then reached as `cluster` says, not as a node says.
@@ -253,6 +258,7 @@ def find_unnamed(
     if found is not None:
         adopt_runs(found, past=newest)
     known = [record for record in _newest_attempts(on_note) if is_meant(record)]
+    known = known if found is None else [found.reached(record) for record in known]
     candidates = known if newest else [record for record in known if _may_live(record)]
     on_nodes = set[str]()
     if found is not None:

@@ -1,7 +1,7 @@
 """State of runs: as their records report it, and where the end is not recorded, as their nodes report it now."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -166,10 +166,15 @@ def report(record: RunRecord, on_note: Notes = ignore, show: Emitter | None = No
     return RunReport(record, status, runs.controller(record.plan.run), proofs, jobs)
 
 
-def list_runs(*, past: bool, on_note: Notes = ignore) -> list[RunReport]:
-    """Return the recorded runs that are live or not known to be clean, and with `past` all others; the newest first."""
+def list_runs(
+    *, past: bool, on_note: Notes = ignore, reached: Callable[[RunRecord], RunRecord] = lambda record: record
+) -> list[RunReport]:
+    """Return the recorded runs that are live or not known to be clean, and with `past` all others; the newest first.
+
+    `reached` says how the hosts of a record are reached.
+    """
     records = [
-        record
+        reached(record)
         for record in runs.readable(on_note)
         if past or record.outcome is None or is_in_doubt(record.outcome)
     ]  # fmt: skip

@@ -10,13 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.errors import ClusterNotReadyError
+from pylaunch.cli import main
+from pylaunch.cli.commands.watch import ps
+from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.model.cluster import Cluster, Connection, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import RunRecord
+from pylaunch.runs import status
 from pylaunch.runs.all_runs import KnownRuns, NoAnswerError, merged, read_answer
+from pylaunch.store import runs
 from pylaunch.store.node_record import MAX_RANKS, NotARecordError, RecordReader, pack, unpack
+from pylaunch.terminal.flags import resolve_run
 from pylaunch.transport.connections import connector_of
 
 AGENT = "0123456789abcdef"
@@ -79,6 +84,23 @@ def test_a_host_that_our_inventory_lacks_is_reported_and_not_connected_to() -> N
     assert merged({"n1": KnownRuns((record,), frozenset({RUN}))}).notes == (
         f"note: run {RUN} has n2, not in this inventory: not connected to",
     )
+
+
+def test_an_adopted_run_is_reached_as_the_inventory_that_is_given_now_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = answer_of(pack(PLAN, AGENT, 12.5))
+    runs.adopt(*answered(text))
+    asked: list[RunRecord] = []
+
+    def statuses(records: list[RunRecord], *_: object) -> list[status.RunStatus]:
+        asked.extend(records)
+        return [status.RunStatus((), None) for _ in records]
+
+    monkeypatch.setattr(status, "statuses", statuses)
+    monkeypatch.setattr(ps, "load_cluster", lambda _: HOSTS)
+    found = merged({"n1": read_answer(text, RecordReader(HOSTS))})
+    monkeypatch.setattr(resolve_run, "discover_runs", lambda _: found)
+    assert main.run(["ps", "-i", "cluster.ini", "--all"]) == ExitCode.DONE
+    assert [node.host.address for node in asked[0].plan.nodes] == ["10.0.0.1", "10.0.0.2"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.model.slurm_job import JobState
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.runs.all_runs import adopt_runs
+from pylaunch.runs.all_runs import Discovery, adopt_runs
 from pylaunch.runs.status import slurm_states
 from pylaunch.runs.stop import StopReport, stop_run, unfinished_runs, with_earlier_attempts
 from pylaunch.terminal import console, document, options
@@ -44,9 +44,11 @@ def command(run: str | None, *, inventory: Path | None, everything: bool, now: b
         is_one_attempt = run is not None and "." in run
         named = last if is_one_attempt else [each for one in last for each in with_earlier_attempts(one)]
         return _stop_each(named, now=now, again=pylaunch("stop", run or base_of(last[0].plan.run)))
+    found = Discovery((), frozenset(), {})
     if inventory is not None:
-        adopt_runs(discovered(load_cluster(inventory)), past=False)
-    records = sorted(unfinished_runs(console.say), key=_stop_order)
+        found = discovered(load_cluster(inventory))
+        adopt_runs(found, past=False)
+    records = sorted(map(found.reached, unfinished_runs(console.say)), key=_stop_order)
     if not records:
         console.say("no run is live")
     return _stop_each(records, now=now, again=pylaunch("stop", "--all"))

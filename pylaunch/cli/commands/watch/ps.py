@@ -11,7 +11,7 @@ from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.runs.all_runs import adopt_runs
+from pylaunch.runs.all_runs import Discovery, adopt_runs
 from pylaunch.runs.status import RunReport, list_runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered
@@ -26,7 +26,7 @@ from pylaunch.terminal.views.run_data import COLUMNS, doubt, part_cell, row, slu
 def command(inventory: Path | None, past: bool, as_json: bool) -> int:
     """List runs that are recorded here: the live ones and those not known to be clean, or with --all past ones too."""
     content: dict[str, object] = {}
-    where = ""
+    found, where = Discovery((), frozenset(), {}), ""
     if inventory is not None:
         cluster = load_cluster(inventory)
         found = discovered(cluster)
@@ -34,7 +34,7 @@ def command(inventory: Path | None, past: bool, as_json: bool) -> int:
         where = f" of the user that logs in to {fold(name for name in cluster.names if name not in found.silent)}"
         content["hosts"] = document.hosts(cluster.names, found.silent, {})
     now = time.time()
-    listed = list_runs(past=past, on_note=console.say)
+    listed = list_runs(past=past, on_note=console.say, reached=found.reached)
     if as_json:
         document.show({**content, "runs": [run_data.summary(each, now) for each in listed]})
     elif listed:
