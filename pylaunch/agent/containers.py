@@ -33,6 +33,9 @@ START_S = 60.0
 END_S = 5.0
 """Time for the processes of the engine to end."""
 
+BY_SIGNAL = 128
+"""Exit codes from here on show that a signal ended a program."""
+
 MOST_TEXT = 300
 MOST_DIGITS = 7
 """Of a process id: the kernel's limit is 4,194,304."""
@@ -109,7 +112,8 @@ class JoinableContainer:
         until = time.monotonic() + END_S
         has_ended = False
         try:
-            has_ended = self._holder.wait(END_S) >= 0
+            # Of a signal, docker's client reports 128 and its number, and leaves what it asked for to the daemon.
+            has_ended = 0 <= self._holder.wait(END_S) < BY_SIGNAL
         except subprocess.TimeoutExpired:
             os.killpg(self._holder.pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):  # A file system that does not answer keeps it.

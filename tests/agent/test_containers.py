@@ -16,7 +16,7 @@ from pylaunch.agent.containers import JoinableContainer
 from pylaunch.agent.run import lifecycle, spawn
 from pylaunch.agent.run.environment import RefusedError
 from pylaunch.agent.shared import container_engines, processes
-from pylaunch.base.layout import NodeRoot
+from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.protocol.node_task import ContainerTask, MountTask
 from tests.agent.controller import task
 from tests.waiting import wait_until
@@ -104,6 +104,22 @@ def test_a_container_that_stays_after_a_start_that_failed_is_named(made: Make, m
     monkeypatch.setattr(container_engines, "remove_container", lambda directory, has_ended: ["container c: no answer"])
     with pytest.raises(RefusedError, match="no space left; container c: no answer"):
         made("sys.exit('no space left')")
+
+
+@pytest.mark.parametrize(("body", "is_certain"), [("sys.exit(125)", True), ("sys.exit(143)", False)])
+def test_of_a_client_that_a_signal_ended_a_container_may_follow(
+    made: Make, monkeypatch: pytest.MonkeyPatch, body: str, is_certain: bool
+) -> None:
+    known: list[bool] = []
+
+    def remove(directory: RunDirectory, *, has_ended: bool) -> list[str]:
+        known.append(has_ended)
+        return []
+
+    monkeypatch.setattr(container_engines, "remove_container", remove)
+    with pytest.raises(RefusedError):
+        made(body)
+    assert known == [is_certain]
 
 
 def test_an_engine_that_neither_runs_a_shell_nor_ends_is_killed(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:

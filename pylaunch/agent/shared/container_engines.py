@@ -30,7 +30,8 @@ INSPECT_S = 20.0
 REMOVE_S = 8.0
 """Time to remove a container, or to look for it."""
 
-MOST_TEXT = 300
+MOST_TEXT = 150
+"""Characters of an error, before the line that removes the container: proofs keep 300 of both."""
 
 SETTLED_S = 120.0
 """Age of a note from which a daemon that answers has done what its client asked for: twice the time of a start."""
@@ -39,7 +40,7 @@ THERE, ABSENT, AWAITED, LEFT = "there", "absent", "awaited", "left"
 """States of a container. AWAITED: not there, and may follow; LEFT: there, or not known."""
 
 NOTE = "container"
-"""File of a run: the engine that may keep a container of it."""
+"""File of a run: the engine that may keep a container of it, and when that was asked, on `_clock`."""
 
 
 def engines_for(image: str) -> tuple[str, ...]:
@@ -91,8 +92,7 @@ def noted(directory: RunDirectory, words: list[str]) -> list[str]:
     engine, verb, *others = words
     if engine not in OCI:
         return words
-    with open(rank_files.open_regular(directory.file(NOTE), os.O_CREAT | os.O_TRUNC | os.O_WRONLY), "wb") as file:
-        file.write(engine.encode())
+    rank_files.replace(directory.file(NOTE), f"{engine} {int(_clock())}".encode())
     return [engine, verb, f"--name={_name(directory)}", *others]
 
 
@@ -126,12 +126,11 @@ def kept_container(directory: RunDirectory) -> list[str]:
 
 
 def _asked(directory: RunDirectory, verb: Sequence[str], *, has_ended: bool) -> tuple[str, str]:
-    note = directory.file(NOTE)
     try:
-        engine = rank_files.read(note, 16).decode("ascii", "replace")
-        age_s = time.time() - os.lstat(note).st_mtime
+        note = rank_files.read(directory.file(NOTE), 64).decode("ascii", "replace")
     except OSError:
         return ABSENT, ""
+    engine, _, asked = note.partition(" ")
     what = f"container {_name(directory)} of run {directory.run} ({engine})"
     if engine not in OCI:
         return LEFT, f"{what}: {engine!r} is no engine"
@@ -141,13 +140,26 @@ def _asked(directory: RunDirectory, verb: Sequence[str], *, has_ended: bool) -> 
     except (OSError, TimeoutError) as error:
         return LEFT, f"{what}: {error}; {hint}"
     if "no such container" in ended.errors.lower() or not (ended.status or ended.output.strip()):
-        if has_ended or engine == "podman" or age_s >= SETTLED_S:
+        if has_ended or engine == "podman" or _is_settled(asked):
             return ABSENT, ""
         return AWAITED, f"{what}: not there, but its client ended early and the daemon may still make it; {hint}"
     if ended.status == 0:
         return THERE, what
     why = ended.errors.strip()[-MOST_TEXT:] or f"exit code {ended.status}"
     return LEFT, f"{what}: {why}; {hint}"
+
+
+def _clock() -> float:
+    """Return the time since boot, which no change of the clock and no server of files moves."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _is_settled(asked: str) -> bool:
+    """Return True if a note of that time is old enough, or from before the node was restarted."""
+    try:
+        return not 0.0 <= _clock() - float(asked) < SETTLED_S
+    except ValueError:  # A rank has written it.
+        return False
 
 
 def _name(directory: RunDirectory) -> str:

@@ -101,7 +101,9 @@ def test_a_container_is_noted_until_its_engine_has_removed_it_or_can_make_it_no_
         (ProgramEnd(0, "[{}]", ""), 0, [""]),
         (ABSENT, 0, [": not there, but its client ended early and the daemon may still make it; to remove it: "]),
         (ABSENT, container_engines.SETTLED_S, []),
+        (ABSENT, -2, []),
         (DOWN, 0, [": Cannot connect to the Docker daemon; to remove it: "]),
+        (ProgramEnd(1, "", "x" * 500), 0, [f": {'x' * 150}; to remove it: "]),
     ],
 )
 def test_a_look_for_a_container_changes_nothing(
@@ -110,7 +112,9 @@ def test_a_look_for_a_container_changes_nothing(
     directory = RunDirectory("7f3a", str(tmp_path))
     assert container_engines.kept_container(directory) == []
     name = container_engines.noted(directory, ["docker", "run", NAME])[2].partition("--name=")[2]
-    os.utime(tmp_path / "container", (time.time() - age_s,) * 2)
+    os.utime(tmp_path / "container", (0, 0))  # The clock was set, or is that of a server.
+    now = time.clock_gettime(time.CLOCK_BOOTTIME)  # Less than that of the note: the node was restarted.
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: now + age_s)
     asked: list[list[str]] = []
 
     def ended(words: list[str], **_: object) -> ProgramEnd:
