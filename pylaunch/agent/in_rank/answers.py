@@ -43,7 +43,7 @@ class Places:
         """Return the indices of function, path and line of each frame, without those that a full table lacks."""
         found = []
         for function, path, line in stack:
-            place = (function, path, line or 0)
+            place = (function, path[-LONGEST_TEXT:], line or 0)
             if place not in self._numbers and len(self.rows) < MOST_FRAMES:
                 self._numbers[place] = len(self.rows)
                 self.rows.append(place)
@@ -113,7 +113,7 @@ def handled(thread: int) -> str:
         place = f" ({trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
         trace = trace.tb_next
     texts = [each for each in error.args[:1] if type(each) is str]
-    return ": ".join((type(error).__name__, *texts))[:LONGEST_TEXT] + place
+    return ": ".join((type(error).__name__, *texts))[: LONGEST_TEXT - len(place)] + place
 
 
 def ends(stack: "list[Any]") -> "list[Any]":

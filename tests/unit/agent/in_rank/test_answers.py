@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from pylaunch.agent.in_rank.answers import Places, handled, rows
+from pylaunch.agent.in_rank.answers import LONGEST_TEXT, Places, handled, rows
 
 OVER = 6
 """Index of "the collective is over" in a row."""
@@ -38,7 +38,12 @@ class OddError(Exception):
 
 @pytest.mark.parametrize(
     ("error", "shown"),
-    [(ValueError("bad batch"), "ValueError: bad batch"), (OddError(7), "OddError"), (None, "")],
+    [
+        (ValueError("bad batch"), "ValueError: bad batch"),
+        (ValueError("x" * 500), "ValueError: " + "x" * 267),
+        (OddError(7), "OddError"),
+        (None, ""),
+    ],
 )
 def test_the_exception_for_which_a_finally_waits_is_known(error: Exception | None, shown: str) -> None:
     found = []
@@ -51,4 +56,10 @@ def test_the_exception_for_which_a_finally_waits_is_known(error: Exception | Non
     except (ValueError, OddError):
         pass
     assert found[0].partition(" (")[0] == shown
-    assert ("(test_answers.py:" in found[0]) == (error is not None)
+    assert ("(test_answers.py:" in found[0][:LONGEST_TEXT]) == (error is not None)
+
+
+def test_of_a_long_path_its_end_is_kept() -> None:
+    places = Places()
+    assert places.numbers([("f", f"{'/runfiles' * 50}/train.py", 4)]) == [0]
+    assert (len(places.rows[0][1]), places.rows[0][1][-9:]) == (LONGEST_TEXT, "/train.py")
