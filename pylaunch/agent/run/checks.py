@@ -225,7 +225,8 @@ def _hostname(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
 
 
 def _own_addresses() -> list[str]:
-    """Return the IPv4 addresses of this node's host name; none if no name server answers within OWN_NAME_S."""
+    """Return the IPv4 addresses of this node's host name; none if no name server answers within OWN_NAME_S, or if this
+    user may have no further thread."""
     found: list[str] = []
 
     def look_up() -> None:
@@ -233,8 +234,9 @@ def _own_addresses() -> list[str]:
             found.extend(str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET))
 
     lookup = threading.Thread(target=look_up, daemon=True)
-    lookup.start()
-    lookup.join(OWN_NAME_S)
+    with contextlib.suppress(RuntimeError):
+        lookup.start()
+        lookup.join(OWN_NAME_S)
     return [*dict.fromkeys(found)]
 
 

@@ -54,3 +54,11 @@ def test_a_name_server_that_does_not_answer_delays_a_start_by_its_limit_alone(mo
     monkeypatch.setattr(socket, "getaddrinfo", lambda *asked: answers.wait() and [])
     assert checks._own_addresses() == []
     answers.set()
+
+
+def test_a_node_that_starts_no_thread_knows_no_address_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert checks._own_addresses() == []
