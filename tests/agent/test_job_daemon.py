@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
+from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.runs.connect.agent_link import enter
@@ -154,3 +155,21 @@ def test_a_connection_of_a_job_reports_why_no_run_is_reached(
     assert opened_as_in_a_job(node).until(protocol.Failed).message == "run r1 is over on this host"
     refused = opened_as_in_a_job(node, run="../r1").until(protocol.Failed)
     assert refused.message.startswith("run id: expected letters")
+
+
+@pytest.mark.parametrize("name", ["agent.sock", "agent.log"])
+def test_a_supervisor_that_cannot_be_started_leaves_no_lock_and_no_second_daemon(
+    node: Node, start_daemon: StartDaemon, name: str
+) -> None:
+    daemon = start_daemon(LONG_S)
+    obstacle = node.root / "runs" / "r1" / name
+    obstacle.mkdir(parents=True)
+    failed = opened_as_in_a_job(node).until(protocol.Failed)
+    assert failed.message.startswith("the supervisor of run r1 does not answer")
+
+    def children() -> list[int]:
+        return [each.pid for each in processes.mine() if each.parent == daemon.pid and each.state != "Z"]
+
+    wait_until(lambda: not children(), "nothing is left of what was forked")
+    obstacle.rmdir()
+    assert parent(opened_as_in_a_job(node).until(protocol.Hello).pid) == daemon.pid

@@ -45,6 +45,7 @@ class JobDaemon:
 
     def __init__(self, root: NodeRoot, job: str, *, idle_s: float) -> None:
         self._root = root
+        self._pid = os.getpid()
         self._path = root.job_socket(job)
         self._idle_s = idle_s
         self._loop = EventLoop()
@@ -99,7 +100,8 @@ class JobDaemon:
                 connected.sendall(b"\n")
                 return
         except (OSError, UnicodeDecodeError, AgentError):
-            pass
+            if os.getpid() != self._pid:  # This is what became no supervisor, and must not be a second daemon.
+                os._exit(1)
         self._loop.forget(connected)
         self._connections.discard(connected)
         connected.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -416,24 +417,24 @@ def start_supervisor(root: NodeRoot, directory: RunDirectory) -> None:
     held = None if directory.is_over else run_processes.lock(directory)
     if held is None:
         return
-    listener = local_socket.listen(directory.file("agent.sock"))
-    # The daemon of a job may pass a signal on before the supervisor watches for signals: it waits until then.
-    before, child = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), -1
-    try:
-        child = os.fork()
-    finally:
-        if child:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    if child == 0:
-        os.setsid()
-        if os.fork() == 0:
-            _become_daemon(directory, keep=(held, listener.fileno()))
-            leases.show_run(directory.run)
-            _supervise(Supervisor(root, directory, listener))
-        os._exit(0)
-    os.waitpid(child, 0)
-    listener.close()
-    os.close(held)
+    with contextlib.ExitStack() as ours:  # The daemon of a job lives on if this fails, and must not keep the lock.
+        ours.callback(os.close, held)
+        listener = ours.enter_context(local_socket.listen(directory.file("agent.sock")))
+        # That daemon may pass a signal on before the supervisor watches for signals: it waits until then.
+        before, child = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), -1
+        try:
+            child = os.fork()
+        finally:
+            if child:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if child == 0:
+            os.setsid()
+            if os.fork() == 0:
+                _become_daemon(directory, keep=(held, listener.fileno()))
+                leases.show_run(directory.run)
+                _supervise(Supervisor(root, directory, listener))
+            os._exit(0)
+        os.waitpid(child, 0)
 
 
 def _supervise(supervisor: Supervisor) -> None:
