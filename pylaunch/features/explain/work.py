@@ -1,13 +1,13 @@
 """Explain a failure from texts: log files of any launcher, stdin, or the record and the logs of a run."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from io import BufferedReader
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
-from pylaunch.features.explain.excerpt import TextTail
 from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
@@ -155,6 +155,29 @@ def _of_done(verdict: LogVerdict) -> LogVerdict:
     errors += [line for cause in verdict.causes if verdict.failed for line in cause.evidence[:1]]
     survived = tuple(dict.fromkeys([*verdict.survived, *errors]))
     return replace(verdict, causes=(), failed=False, first_error=None, survived=survived, suggestions=())
+
+
+class TextTail:
+    """The end of a text that arrives in pieces, `limit` characters at most, from the beginning of a line."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: deque[str] = deque()
+        self._kept = 0
+
+    def add(self, piece: str) -> None:
+        """Append `piece`."""
+        self._pieces.append(piece)
+        self._kept += len(piece)
+        while self._kept - len(self._pieces[0]) >= self._limit:
+            self._kept -= len(self._pieces.popleft())
+
+    @property
+    def text(self) -> str:
+        """The text that is kept."""
+        text = "".join(self._pieces)
+        end = text[-self._limit :]
+        return end if end == text else end.partition("\n")[2] or end
 
 
 class _Tails:

@@ -65,23 +65,13 @@ def _of_log(scan: LogScan, waits: Sequence[Signature]) -> list[LogMatch]:
     for line in scan.tail:
         last.setdefault(line.origin, []).append(line)
     found = [each for lines in last.values() if (each := _of_process(lines[-LAST_LINES:], waits)) is not None]
-    return [each for each in found if not _continued(scan, each.line) and not _has_passed(each, found, waits)]
+    return [each for each in found if not _continued(scan, each.line)]
 
 
 def _continued(scan: LogScan, line: int) -> bool:
     """Return True if the log shows results or a good end after a line."""
     after = [each.text for each in scan.tail if each.line > line and error_weight(each.text) is None]
     return any(form.search(text) for text in after for form in (ENDS_WELL, _RESULTS, ENDS))
-
-
-def _has_passed(wait: LogMatch, found: Sequence[LogMatch], waits: Sequence[Signature]) -> bool:
-    """Return True if a later line of a start may be of the same process: NCCL prints no rank."""
-    return any(
-        each.line > wait.line
-        and None in (each.origin.rank, wait.origin.rank)
-        and waits.index(each.signature) > waits.index(wait.signature)
-        for each in found
-    )
 
 
 def _of_process(lines: Sequence[KeptLine], waits: Sequence[Signature]) -> LogMatch | None:
