@@ -12,12 +12,6 @@ from pathlib import Path
 from pylaunch.model.text.quantity import shown_size
 
 BLOCK = 1 << 20
-LONGEST_FILE = 1 << 30
-"""Bytes of one file that are read, after decompression: some minutes of work."""
-
-HEAD = 1 << 28
-"""Of these, bytes at the beginning of a longer file; the others are its end, where failures are."""
-
 LONGEST_LINE = 1 << 16
 """Bytes of a line that are kept: no program prints a longer one about a failure."""
 
@@ -54,47 +48,20 @@ def blocks_of(path: Path, complain: Callable[[str], None]) -> Iterator[bytes]:
 
 
 def stream_blocks(stream: BufferedReader, name: str, complain: Callable[[str], None]) -> Iterator[bytes]:
-    """Yield the content of an open stream within its bounds, decompressed if it begins like gzip."""
+    """Yield the content of an open stream, decompressed if it begins like gzip."""
     try:
         if stream.peek(2)[:2] == _GZIP:
             with gzip.GzipFile(fileobj=stream, mode="rb") as unpacked:
-                yield from _with_short_lines(_bounded(unpacked.read, name, complain), name, complain)
+                yield from _with_short_lines(_blocks(unpacked.read), name, complain)
         else:
-            status = os.fstat(stream.fileno())
-            is_long = stat.S_ISREG(status.st_mode) and status.st_size > LONGEST_FILE
-            blocks = (
-                _both_ends(stream, status.st_size, name, complain) if is_long else _bounded(stream.read, name, complain)
-            )
-            yield from _with_short_lines(blocks, name, complain)
+            yield from _with_short_lines(_blocks(stream.read), name, complain)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         complain(f"{name}: the compressed file breaks off: {error}")
 
 
-def _bounded(read: Callable[[int], bytes], name: str, complain: Callable[[str], None]) -> Iterator[bytes]:
-    """Yield the first LONGEST_FILE bytes."""
-    left = LONGEST_FILE
-    while block := read(min(BLOCK, left + 1)):
-        yield block[:left]
-        left -= len(block)
-        if left < 0:
-            complain(f"{name}: only the first {shown_size(LONGEST_FILE)} are read")
-            return
-
-
-def _both_ends(file: BufferedReader, size: int, name: str, complain: Callable[[str], None]) -> Iterator[bytes]:
-    """Yield the first HEAD bytes of a longer file, and its end."""
-    left = HEAD
-    while left > 0 and (block := file.read(min(BLOCK, left))):
+def _blocks(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    while block := read(BLOCK):
         yield block
-        left -= len(block)
-    yield b"\n"
-    omitted = size - LONGEST_FILE
-    complain(f"{name}: {shown_size(omitted)} after the first {shown_size(HEAD)} are not read")
-    file.seek(HEAD + omitted)
-    left = LONGEST_FILE - HEAD
-    while left > 0 and (block := file.read(min(BLOCK, left))):
-        yield block
-        left -= len(block)
 
 
 def _with_short_lines(blocks: Iterator[bytes], name: str, complain: Callable[[str], None]) -> Iterator[bytes]:

@@ -98,27 +98,6 @@ def test_lines_within_their_bound_are_as_they_were(pieces: list[bytes], longest:
     assert re.split(rb"[\r\n]", found) == expected
 
 
-def test_a_compressed_bomb_and_an_endless_file_are_read_to_a_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_files, "LONGEST_FILE", 1 << 20)
-    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"step 1\n" * 1_000_000))
-    for path in (tmp_path / "bomb.gz", Path("/dev/zero")):
-        explained = explain_files([path])
-        assert explained.size <= 1 << 20
-        assert any(f"{path}: only the first 1.0 MiB are read" in note for note in explained.notes)
-
-
-def test_of_a_file_that_is_too_long_both_ends_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_files, "LONGEST_FILE", 1 << 20)
-    monkeypatch.setattr(log_files, "HEAD", 1 << 18)
-    (tmp_path / "x.log").write_text(f"{CRASH}{'step 1 loss 2.0' * 4}\n" * 30_000 + CRASH.replace("boom", "the end"))
-    explained = explain_files([tmp_path / "x.log"])
-    assert (1 << 20) <= explained.size <= (1 << 20) + 1
-    assert any("the end" in line.text for cause in explained.verdict.causes for line in cause.evidence)
-    assert "after the first 256 KiB are not read" in explained.notes[0]
-
-
 def test_work_that_takes_long_shows_its_progress(tmp_path: Path) -> None:
     (tmp_path / "x.log").write_text("step 1 loss 2.0\n" * 400_000)
     now = [0.0]
