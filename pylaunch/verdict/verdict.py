@@ -32,9 +32,7 @@ from pylaunch.protocol.node_evidence import SIGNALS_TO_ALL, RankEnd, RankState
 from pylaunch.verdict.causes.cause_kinds import advised
 from pylaunch.verdict.causes.host_causes import host_causes, lines_about, only
 from pylaunch.verdict.causes.host_facts import unanswered_connections
-from pylaunch.verdict.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
-from pylaunch.verdict.failure_evidence import Evidence as Evidence
-from pylaunch.verdict.failure_evidence import lost_contact, precedes, seconds
+from pylaunch.verdict.failure_evidence import SAME_MOMENT_S, Evidence, lost_contact, precedes, seconds
 from pylaunch.verdict.rank_end import described, kind_of, may_await_others, may_be_of_its_gpu, sounds_like_a_victim
 
 STATES = {

@@ -6,6 +6,7 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 
@@ -52,16 +53,11 @@ def stream_blocks(stream: BufferedReader, name: str, complain: Callable[[str], N
     try:
         if stream.peek(2)[:2] == _GZIP:
             with gzip.GzipFile(fileobj=stream, mode="rb") as unpacked:
-                yield from _with_short_lines(_blocks(unpacked.read), name, complain)
+                yield from _with_short_lines(iter(partial(unpacked.read, BLOCK), b""), name, complain)
         else:
-            yield from _with_short_lines(_blocks(stream.read), name, complain)
+            yield from _with_short_lines(iter(partial(stream.read, BLOCK), b""), name, complain)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         complain(f"{name}: the compressed file breaks off: {error}")
-
-
-def _blocks(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    while block := read(BLOCK):
-        yield block
 
 
 def _with_short_lines(blocks: Iterator[bytes], name: str, complain: Callable[[str], None]) -> Iterator[bytes]:

@@ -8,7 +8,8 @@ from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Named
 from pylaunch.protocol.node_evidence import SIGNALLED, RankEnd, RankState
-from pylaunch.verdict.verdict import Evidence, Verdict, judge, judge_lost
+from pylaunch.verdict.failure_evidence import Evidence
+from pylaunch.verdict.verdict import Verdict, judge, judge_lost
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
 WAITED = "timed out waiting for other ranks"
