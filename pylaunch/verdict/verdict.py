@@ -28,7 +28,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.slurm_job import ended_job
 from pylaunch.protocol.examination import STOPPED_STATES
-from pylaunch.protocol.node_evidence import SIGNALS_TO_ALL, RankEnd, RankState
+from pylaunch.protocol.node_evidence import SIGNALS_TO_ALL, RankEnd
 from pylaunch.verdict.causes.cause_kinds import advised
 from pylaunch.verdict.causes.host_causes import host_causes, lines_about, only
 from pylaunch.verdict.causes.host_facts import unanswered_connections
@@ -343,11 +343,8 @@ def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
     host, state = found[0]
     if len(found) == 1:
         text = f"rank {state.rank} on {host} is stopped (state {state.state}: SIGSTOP or a debugger)"
-        return _judged(
-            evidence,
-            first,
-            FailureCause("rank-stopped", f"{text}{_after(state)}", Confidence.HIGH, Named(host, state.rank)),
-        )
+        text += "" if state.step is None else f" after step {state.step}"
+        return _judged(evidence, first, FailureCause("rank-stopped", text, Confidence.HIGH, Named(host, state.rank)))
     who = fold_ranks([state.rank for _, state in found])
     hosts = fold({host for host, _ in found})
     text = f"ranks {who} on {hosts} are stopped (SIGSTOP or a debugger)"
@@ -408,10 +405,6 @@ def _alone(evidence: Evidence, first: RankEnd) -> _Observation | None:
         found = FailureCause("rank-failed", f"{text}: {state.error}", Confidence.MEDIUM, Named(host, state.rank))
         return _judged(evidence, first, found)
     return _judged(evidence, first, FailureCause("rank-silent", text, Confidence.LOW, Named(host, state.rank)))
-
-
-def _after(state: RankState) -> str:
-    return "" if state.step is None else f" after step {state.step}"
 
 
 def _judged(evidence: Evidence, first: RankEnd, found: FailureCause) -> _Observation:

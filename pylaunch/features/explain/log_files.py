@@ -6,13 +6,15 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator
-from functools import partial
-from io import BufferedReader
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 
 from pylaunch.model.text.quantity import shown_size
 
 BLOCK = 1 << 20
+LONGEST_FILE = 1 << 34
+"""Bytes of one file that are read, after decompression: half an hour of work."""
+
 LONGEST_LINE = 1 << 16
 """Bytes of a line that are kept: no program prints a longer one about a failure."""
 
@@ -53,11 +55,20 @@ def stream_blocks(stream: BufferedReader, name: str, complain: Callable[[str], N
     try:
         if stream.peek(2)[:2] == _GZIP:
             with gzip.GzipFile(fileobj=stream, mode="rb") as unpacked:
-                yield from _with_short_lines(iter(partial(unpacked.read, BLOCK), b""), name, complain)
+                yield from _with_short_lines(_bounded(unpacked, name, complain), name, complain)
         else:
-            yield from _with_short_lines(iter(partial(stream.read, BLOCK), b""), name, complain)
+            yield from _with_short_lines(_bounded(stream, name, complain), name, complain)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         complain(f"{name}: the compressed file breaks off: {error}")
+
+
+def _bounded(file: BufferedIOBase, name: str, complain: Callable[[str], None]) -> Iterator[bytes]:
+    left = LONGEST_FILE
+    while left > 0 and (block := file.read(min(BLOCK, left))):
+        yield block
+        left -= len(block)
+    if left == 0:
+        complain(f"{name}: only the first {shown_size(LONGEST_FILE)} are read")
 
 
 def _with_short_lines(blocks: Iterator[bytes], name: str, complain: Callable[[str], None]) -> Iterator[bytes]:

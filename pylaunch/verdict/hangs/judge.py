@@ -149,10 +149,6 @@ def _ended(waits: _Waits, *, few: bool) -> list[int]:
     return sorted(ended if few else waiting)
 
 
-def _in_disk_wait(waits: _Waits) -> list[int]:
-    return [rank for rank in waits.world.which("in_disk_wait") if rank not in waits.graph.waiting]
-
-
 def _of_disk_wait(waits: _Waits, ranks: list[int]) -> Confidence:
     views = Counter(view.rank for sample in waits.world.evidence.samples for view in sample)
     return HIGH if all(views[rank] > 1 for rank in ranks) else MEDIUM
@@ -169,7 +165,9 @@ FACTS = (
          "{waits}, which the ranks that ended did not call: {ended}", MEDIUM,
          "look for `if rank == 0` around that call"),
     _Row(HangKind.STOPPED, _stopped, "{before}{who} {places}", HIGH, "on {host}: kill -CONT {pid}", names=True),
-    _Row(HangKind.DISK_WAIT, _in_disk_wait, "{before}{who} {places}", _of_disk_wait,
+    _Row(HangKind.DISK_WAIT,
+         lambda waits: [rank for rank in waits.world.which("in_disk_wait") if rank not in waits.graph.waiting],
+         "{before}{who} {places}", _of_disk_wait,
          "on {host}: dmesg, and look at the storage behind that path", names=True),
 )  # fmt: skip
 """Facts that need no other rank to be seen."""

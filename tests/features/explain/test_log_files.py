@@ -98,6 +98,17 @@ def test_lines_within_their_bound_are_as_they_were(pieces: list[bytes], longest:
     assert re.split(rb"[\r\n]", found) == expected
 
 
+def test_a_compressed_bomb_and_an_endless_file_are_read_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_files, "LONGEST_FILE", 1 << 20)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"step 1\n" * 1_000_000))
+    for path in (tmp_path / "bomb.gz", Path("/dev/zero")):
+        explained = explain_files([path])
+        assert explained.size <= 1 << 20
+        assert any(f"{path}: only the first 1.0 MiB are read" in note for note in explained.notes)
+
+
 def test_work_that_takes_long_shows_its_progress(tmp_path: Path) -> None:
     (tmp_path / "x.log").write_text("step 1 loss 2.0\n" * 400_000)
     now = [0.0]

@@ -31,7 +31,8 @@ _EQUAL_SIZES = ("ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "BROADCAST", "REDUCE
 
 _GUID = re.compile(r"\bGUID (?P<name>[^\s(]{1,60})")
 _NAME = re.compile(r"(?P<name>[^\s(]{1,60})")
-_BACKEND = re.compile(r"^_|_BASE$|_COALESCED$")
+_VARIANTS = re.compile(r"^_|_BASE$|_COALESCED$")
+"""Marks of the variants of an operation: _ALLGATHER_BASE is ALLGATHER."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ def _groups(lines: Iterable[LogMatch]) -> dict[str, _GroupProgress]:
         rank, named = match.origin.rank, match.groups
         assert rank is not None
         if "seq" in named:
-            wait = WaitedCollective(int(named["seq"]), _operation(named.get("op", "")), named.get("numel", ""))
+            operation = _VARIANTS.sub("", named.get("op", ""))
+            wait = WaitedCollective(int(named["seq"]), operation, named.get("numel", ""))
             operations[rank].add(wait)
         if "enqueued" in named:
             group = _group_name(named.get("group", ""))
@@ -165,11 +167,6 @@ def _wait(progress: _GroupProgress, rank: int, wait: WaitedCollective) -> None:
     order = (wait.number, not wait.operation, wait.operation, wait.elements)
     if known is None or order < (known.number, not known.operation, known.operation, known.elements):
         progress.waits[rank] = wait
-
-
-def _operation(printed: str) -> str:
-    """Return an operation without the marks of its variants: _ALLGATHER_BASE is ALLGATHER."""
-    return _BACKEND.sub("", printed)
 
 
 def _group_name(printed: str) -> str:
