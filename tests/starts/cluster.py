@@ -229,3 +229,20 @@ def gone(pid: int, within_s: float = ENDS_S) -> None:
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < until, f"process {pid} is there after {within_s:g} s"
         time.sleep(0.02)
+
+
+def killed_agent(node: Directory, left: int = 0) -> None:
+    """Kill the agent, with which the kernel ends its ranks; all its children but `left` are gone then."""
+    (agent,) = node.agents()
+    ranks = [each.pid for each in processes.mine() if each.parent == agent and each.pid != left]
+    os.kill(agent, signal.SIGKILL)
+    for pid in (agent, *ranks):
+        gone(pid)
+
+
+def killed_controller(cluster: DirectoryCluster) -> None:
+    """Kill the controller of the only run."""
+    (run,) = cluster.outcomes()
+    controller = int((cluster.state / "pylaunch" / "runs" / run / "controller").read_text())
+    os.kill(controller, signal.SIGKILL)
+    gone(controller)

@@ -1,8 +1,6 @@
 """An agent dies or stops, and its host answers: the host is not called lost, and nothing of the run stays there."""
 
 import json
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
-from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, gone, says
+from tests.starts.cluster import DirectoryCluster, appears, ended, gone, killed_agent, says
 from tests.waiting import wait_until
 
 WRITES_ITS_PID = "echo $$ > {here}/worker.new; mv {here}/worker.new {here}/worker"
@@ -23,26 +21,12 @@ KILLS_ITS_AGENT = (
 """On SIGTERM, which the agent sends once its ranks have ended."""
 
 
-def agent_of(node: Directory) -> int:
-    (agent,) = node.agents()
-    return agent
-
-
 def asleep(file: Path) -> int:
     """Wait until the worker that writes its process id to `file` sleeps, and return the id."""
     appears(file)
     worker = int(file.read_text())
     wait_until(lambda: processes.read(worker).command == "sleep 600", "what the worker becomes")
     return worker
-
-
-def killed(node: Directory, left: int = 0) -> None:
-    """Kill the agent, with which the kernel ends its ranks; all its children but `left` are gone then."""
-    agent = agent_of(node)
-    ranks = [each.pid for each in processes.mine() if each.parent == agent and each.pid != left]
-    os.kill(agent, signal.SIGKILL)
-    for pid in (agent, *ranks):
-        gone(pid)
 
 
 def test_a_killed_agent_is_named_and_its_host_proven_clean(
@@ -53,7 +37,7 @@ def test_a_killed_agent_is_named_and_its_host_proven_clean(
     starting = cluster.start("--skip", "all", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
     says(starting, "started in")
     worker = asleep(tmp_path / "worker")
-    killed(cluster.nodes["n2"], left=worker)
+    killed_agent(cluster.nodes["n2"], left=worker)
     start = ended(starting)
     (run,) = cluster.outcomes()
     assert start.returncode == ExitCode.JOB_FAILED
@@ -78,8 +62,8 @@ def test_an_agent_that_dies_after_its_ranks_have_ended_fails_no_run(
     starting = cluster.start("--skip", "all", "--", "sh", "-c", script)
     says(starting, "started in")
     appears(tmp_path / "worker")
-    worker, agent = int((tmp_path / "worker").read_text()), agent_of(cluster.nodes["n2"])
-    (run,) = cluster.outcomes()
+    worker = int((tmp_path / "worker").read_text())
+    (run,), (agent,) = cluster.outcomes(), cluster.nodes["n2"].agents()
     events = cluster.nodes["n2"].path / "root" / "runs" / run / "events.jsonl"
     (tmp_path / "go").touch()
     gone(agent)
@@ -103,7 +87,7 @@ def test_a_host_whose_agent_was_killed_is_used_again(directories: Callable[..., 
     words = ("--skip", "all", "--grace", "1", "--max-restarts", "1", "--spares", spares, "--", "sh", "-c", job)
     starting = cluster.start(*words)
     says(starting, "started in")
-    killed(cluster.nodes["n2"])
+    killed_agent(cluster.nodes["n2"])
     start = ended(starting, code=ExitCode.DONE)
     assert "restart 1 of 1" in start.stderr
     assert "in place of" not in start.stderr

@@ -1,14 +1,12 @@
 """Hosts that are at other addresses than at the start of a run: here, a root directory is the address of a node."""
 
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pylaunch.errors import ExitCode
-from tests.starts.cluster import DirectoryCluster, appears, ended, gone
+from tests.starts.cluster import DirectoryCluster, appears, ended, killed_controller
 
 
 @pytest.fixture
@@ -18,10 +16,7 @@ def live(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> Direct
     ended(cluster.start("--detach", "--skip", "all", "--", "sh", "-c", f"touch {tmp_path}/up.$RANK; exec sleep 600"))
     for rank in (0, 1):
         appears(tmp_path / f"up.{rank}")
-    (run,) = cluster.outcomes()
-    controller = int((cluster.state / "pylaunch" / "runs" / run / "controller").read_text())
-    os.kill(controller, signal.SIGKILL)
-    gone(controller)
+    killed_controller(cluster)
     return cluster
 
 

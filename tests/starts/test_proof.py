@@ -10,7 +10,7 @@ import pytest
 
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
-from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, gone
+from tests.starts.cluster import DirectoryCluster, appears, ended, gone, killed_agent, killed_controller
 from tests.waiting import wait_until
 
 RANK = "echo up; echo $$ > {here}/rank.new; mv {here}/rank.new {here}/rank; exec sleep 600"
@@ -27,10 +27,7 @@ def detached(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> Ca
         ended(cluster.start(*words), code=ExitCode.DONE)
         appears(tmp_path / "rank")
         wait_until(lambda: processes.read(rank_of(cluster)).command == "sleep 600", "what the rank becomes")
-        (run,) = cluster.outcomes()
-        controller = int((cluster.state / "pylaunch" / "runs" / run / "controller").read_text())
-        os.kill(controller, signal.SIGKILL)
-        gone(controller)
+        killed_controller(cluster)
         return cluster
 
     return start
@@ -38,15 +35,6 @@ def detached(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> Ca
 
 def rank_of(cluster: DirectoryCluster) -> int:
     return int(cluster.inventory.with_name("rank").read_text())
-
-
-def killed(node: Directory, left: int = 0) -> None:
-    """Kill the agent, with which the kernel ends its ranks; all its children but `left` are gone then."""
-    (agent,) = node.agents()
-    ranks = [each.pid for each in processes.mine() if each.parent == agent and each.pid != left]
-    os.kill(agent, signal.SIGKILL)
-    for pid in (agent, *ranks):
-        gone(pid)
 
 
 def test_a_stopped_agent_is_seen_by_every_verb_and_its_run_is_stopped(
@@ -73,7 +61,7 @@ def test_what_a_killed_agent_left_is_found_by_status_and_ended_by_stop(
     cluster = detached(DAEMON)
     (run,) = cluster.outcomes()
     rank = rank_of(cluster)
-    killed(cluster.nodes["n1"], left=rank)
+    killed_agent(cluster.nodes["n1"], left=rank)
     status = cluster.run("status", run)
     assert f"n1: left: pid {rank} (sleep 600)" in status.stderr
     assert f"n1: left behind: pid {rank} (sleep 600)" in status.stderr
@@ -110,7 +98,7 @@ def test_a_node_that_was_restarted_and_lost_the_agents_archive_proves_itself_cle
 ) -> None:
     cluster = detached(RANK)
     (run,), root = cluster.outcomes(), cluster.nodes["n1"].path / "root"
-    killed(cluster.nodes["n1"])
+    killed_agent(cluster.nodes["n1"])
     gone(rank_of(cluster))
     (root / "runs" / run / "boot").write_text("another boot\n")
     shutil.rmtree(root / "agents")
@@ -127,7 +115,7 @@ def test_other_verbs_prove_it_too_and_until_then_ps_lists_the_run(
 ) -> None:
     cluster = detached(RANK)
     (run,) = cluster.outcomes()
-    killed(cluster.nodes["n1"])
+    killed_agent(cluster.nodes["n1"])
     gone(rank_of(cluster))
     listed = cluster.run("ps")
     assert "failed, not proven clean" in listed.stdout
