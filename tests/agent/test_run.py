@@ -16,7 +16,6 @@ from pylaunch.base import rank_environment
 from tests.agent.controller import Node, gone, is_alive, task
 from tests.waiting import wait_until
 
-STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
 TIDY = "trap 'exit 5' TERM; echo up; while :; do sleep 0.1; done"
 PATIENT = "echo up; exec sleep 60"
 

@@ -26,27 +26,17 @@ def test_equal_messages_of_hosts_are_reported_once_in_the_tasks_own_words() -> N
     ("message", "hint"),
     [("Task failed: Missing sudo password", "repeat the command with -K"),
      ("/opt/pylaunch: Permission denied", "pylaunch_env_root="),
-     ("uv pip failed: error: Failed to fetch: `http://10.0.0.9/simple/six/`", "pylaunch help air-gapped")],
+     ("uv pip failed: error: Failed to fetch: `http://10.0.0.9/simple/six/`", "pylaunch help air-gapped"),
+     ("/bin/sh: 1: sudo: not found", "install sudo on n1, or connect as root: ansible_user=root"),
+     ("a run uses the environment /opt/pylaunch/envs/ab",
+      "stop it and repeat the command; who uses each host: pylaunch gpus --limit n1"),
+     ("no interpreter at /usr/bin/python3, although package python3 is installed: it was moved or removed",
+      "on n1: apt-get install --reinstall python3-minimal"),
+     ("E: Could not get lock /var/lib/apt/lists/lock. It is held by process 296 (apt-get)",
+      "wait until that process has ended, then: pylaunch provision --limit n1")],
 )  # fmt: skip
-def test_a_refusal_is_answered_with_the_flag_or_key_to_use(message: str, hint: str) -> None:
-    assert hint in (provision_error(CLUSTER, [failure("n1", message)]).hint or "")
-
-
-def test_a_host_without_sudo_is_named_in_the_hint() -> None:
-    error = provision_error(CLUSTER, [failure("n1", "ok"), failure("n2", "/bin/sh: 1: sudo: not found")])
-    assert error.hint == "install sudo on n2, or connect as root: ansible_user=root"
-
-
-def test_an_environment_that_a_run_uses_is_no_reason_to_provision() -> None:
-    error = provision_error(CLUSTER, [failure("n2", "a run uses the environment /opt/pylaunch/envs/ab")])
-    assert error.hint == "stop it and repeat the command; who uses each host: pylaunch gpus --limit n2"
-
-
-def test_an_interpreter_that_was_moved_away_is_reported_with_the_reinstallation() -> None:
-    output = "no interpreter at /usr/bin/python3, although package python3 is installed: it was moved or removed"
-    hint = provision_error(CLUSTER, [failure("n1", f"non-zero return code\n{output}")]).hint
-    assert hint is not None
-    assert hint.startswith("on n1: apt-get install --reinstall python3-minimal")
+def test_a_failure_is_answered_with_what_mends_it(message: str, hint: str) -> None:
+    assert hint in (provision_error(CLUSTER, [failure("n1", f"Task failed\n{message}")]).hint or "")
 
 
 def test_unreachable_hosts_are_all_named_with_their_reasons_each_reported_once() -> None:
@@ -65,13 +55,6 @@ def test_a_host_out_of_reach_is_named_although_another_one_failed() -> None:
     assert error.message == "1 of 5 hosts could not be provisioned: n3; n2 cannot be reached"
     assert error.evidence == ("n3  time_sync: Install packages: No space left on device", "n2  no route")
     assert error.hint == "free space on n3, then: pylaunch provision --limit n3\n      check that n2 is up"
-
-
-def test_a_package_lock_of_another_process_is_waited_for() -> None:
-    message = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 296 (apt-get)"
-    assert provision_error(CLUSTER, [failure("n2", message)]).hint == (
-        "wait until that process has ended, then: pylaunch provision --limit n2"
-    )
 
 
 def test_hosts_that_differ_only_in_their_address_share_a_line() -> None:

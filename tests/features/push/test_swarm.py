@@ -190,12 +190,6 @@ def test_a_slow_host_delays_only_itself() -> None:
     assert mixed.ended["n1"] > max(others)
 
 
-def test_a_seed_that_stops_without_an_error_is_replaced() -> None:
-    stopped = Simulation(3, 30, slow={"n1": 1e9})
-    stopped.ended["n1"] = 0.0
-    assert stopped.run() < 2 * Simulation(1, 30).run()
-
-
 def test_a_host_is_due_while_it_is_ordered_to_do_something_and_after_its_last_piece() -> None:
     swarm = Swarm(1, {"n1": (), "n2": ()})
     swarm.join("n1", [])

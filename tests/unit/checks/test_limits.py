@@ -15,9 +15,7 @@ def limit(**soft: int | None) -> dict[str, Any]:
     return {"host.limits": {name.replace("_", " "): {"soft": each} for name, each in values.items()}}
 
 
-HEALTHY = {
-    **limit(),
-}
+HEALTHY = limit()
 ON_GPUS = Wanted(devices={"n1": (0, 1), "n2": (0, 1), "n3": (0, 1)})
 
 

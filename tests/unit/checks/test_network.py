@@ -39,30 +39,25 @@ def test_blocked_outgoing_connections_are_blamed_on_their_source() -> None:
     assert finding.text.startswith("connections from it to the other hosts' ports, rendezvous (29500) and ephemeral")
 
 
-def test_a_rejected_connection_is_distinguished_from_a_timeout() -> None:
-    (finding,) = found(with_ends(survey(), TO_N2, {"end": "refused"}, *KINDS), network.CHECKS)
-    assert "are refused, though it listens" in finding.text
-    unreachable = {"end": "unreachable", "text": "No route to host"}
-    (finding,) = found(with_ends(survey(), TO_N2, unreachable, *KINDS), network.CHECKS)
-    assert "fail: No route to host" in finding.text
-    assert finding.fix.startswith("open TCP ports")
-    (finding,) = found(with_ends(survey(), TO_N2, {"end": "nameless"}, *KINDS), network.CHECKS)
-    assert "fail, as its address does not resolve" in finding.text
-    assert finding.fix.startswith("an address that all hosts reach: "), "no port is closed"
-
-
-def test_a_path_that_loses_full_packets_fails() -> None:
-    (finding,) = found(with_ends(survey(), TO_N2, {"end": "stalled"}, *KINDS), network.CHECKS)
+@pytest.mark.parametrize(
+    ("end", "text", "fix"),
+    [
+        ({"end": "refused"}, "are refused, though it listens", "open TCP ports"),
+        ({"end": "unreachable", "text": "No route to host"}, "fail: No route to host", "open TCP ports"),
+        ({"end": "nameless"}, "fail, as its address does not resolve", "an address that all hosts reach: "),
+        ({"end": "stalled"}, "full packets do not get through", "ping -M do"),
+        (
+            {"end": "other", "name": "n3"},
+            "are answered by n3: two machines have one address",
+            "ip neigh show to 10.0.0.2",
+        ),
+    ],
+)
+def test_each_end_of_a_connection_has_its_words_and_its_fix(end: dict[str, str], text: str, fix: str) -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, end, *KINDS), network.CHECKS)
     assert (finding.check, finding.severity, finding.hosts) == ("network.ports", Severity.FAIL, ("n2",))
-    assert "full packets do not get through" in finding.text
-    assert finding.fix.startswith("ping -M do"), "no port is closed"
-
-
-def test_two_machines_with_one_address_are_named() -> None:
-    (finding,) = found(with_ends(survey(), TO_N2, {"end": "other", "name": "n3"}, *KINDS), network.CHECKS)
-    assert (finding.check, finding.severity, finding.hosts) == ("network.ports", Severity.FAIL, ("n2",))
-    assert "are answered by n3: two machines have one address" in finding.text
-    assert finding.fix == "ip neigh show to 10.0.0.2"
+    assert text in finding.text
+    assert finding.fix.startswith(fix)
 
 
 @pytest.mark.parametrize(

@@ -85,16 +85,6 @@ def test_options_may_have_underscores_as_those_of_torchrun(
             assert f"No such option '{option}'" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])  # For bash, click runs a bash.
-def test_the_script_that_completes_is_printed_for_each_shell(
-    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("_PYLAUNCH_COMPLETE", f"{shell}_source")
-    with pytest.raises(SystemExit):
-        main.run([])
-    assert f"_PYLAUNCH_COMPLETE={shell}_complete" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
@@ -133,12 +123,6 @@ def test_an_error_of_a_stream_is_a_line_of_it(words: list[str], capsys: pytest.C
     assert main.run([*words, "--json", *(("--", "true") if "start" in words else ())]) == ExitCode.USAGE
     (line,) = capsys.readouterr().out.splitlines()
     assert "nowhere" in json.loads(line)["error"]["message"]
-
-
-def test_without_json_nothing_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    main.run(["check", "-i", "nowhere.ini"])
-
-    assert capsys.readouterr().out == ""
 
 
 def test_every_page_is_printed_by_its_topic(capsys: pytest.CaptureFixture[str]) -> None:

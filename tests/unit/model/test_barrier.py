@@ -3,13 +3,9 @@ from pylaunch.model.barrier import SETTLE_S, Barrier, Decision
 THREE = Barrier(frozenset({"n1", "n2", "n3"}), deadline=60.0)
 
 
-def test_it_waits_while_one_node_has_not_answered() -> None:
-    assert THREE.with_prepared("n1").with_prepared("n2").decide(now=1) is Decision.WAIT
-
-
-def test_it_releases_when_all_are_prepared() -> None:
-    barrier = THREE.with_prepared("n1").with_prepared("n2").with_prepared("n3")
-    assert barrier.decide(now=1) is Decision.RELEASE
+def test_it_releases_when_all_are_prepared_and_waits_until_then() -> None:
+    two = THREE.with_prepared("n1").with_prepared("n2")
+    assert (two.decide(now=1), two.with_prepared("n3").decide(now=1)) == (Decision.WAIT, Decision.RELEASE)
 
 
 def test_a_refusal_waits_for_the_reasons_of_the_others_but_not_for_long() -> None:

@@ -72,9 +72,6 @@ def test_a_run_that_was_stopped_between_attempts_is_not_restarted() -> None:
     assert [each.text for each in story.reports] == ["no restart: the run was stopped"]
 
 
-FAILED = Outcome(Status.FAILED, "", 0.0, (), {})
-
-
 def test_a_queued_run_that_loses_its_turn_waits_again_as_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the background, too: its half at the terminal hears which run has started."""
     tried: list[str] = []

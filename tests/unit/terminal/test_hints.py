@@ -117,10 +117,6 @@ def test_without_a_lock_the_hint_is_to_lock_first(tmp_path: Path) -> None:
     assert completed(hint, given) == "pylaunch provision -i a.ini --roles python_env --limit n1"
 
 
-def test_without_an_inventory_given_none_is_named() -> None:
-    assert completed("pylaunch provision", Invocation()) == "pylaunch provision"
-
-
 def test_a_row_of_a_verb_says_what_its_options_name() -> None:
     for name, verb in VERBS.items():
         command: click.Command = importlib.import_module(verb.module).command

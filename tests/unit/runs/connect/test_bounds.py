@@ -111,9 +111,6 @@ def _texts(value: object) -> list[str]:
     return [each for each in listed if isinstance(each, str)]
 
 
-PLACE = protocol.Frame("f", "p.py", 1)
-
-
 def bounded(message: Any) -> Any:
     found = _known(protocol.decode(protocol.encode(message)))
     assert type(found) is type(message)
