@@ -84,7 +84,7 @@ def known_keys(file: Path, server: str) -> tuple[HostKey, ...]:
 def _entries(file: Path, server: str) -> Iterator[tuple[int, HostKey]]:
     """Yield the keys for `server` that ssh-keygen finds in `file`, each with the number of its line."""
     found = process.run(("ssh-keygen", "-F", server, "-f", str(file)), timeout_s=ANSWER_TIMEOUT_S)
-    lines = iter(found.stdout.splitlines())
+    lines = iter(found.stdout.split("\n"))
     for note, line in zip(lines, lines, strict=False):  # "# Host n1 found: line 7", and the line.
         kind, blob = line.split()[1:3]
         if _is_key(kind, blob) and not line.startswith("@"):
@@ -94,7 +94,8 @@ def _entries(file: Path, server: str) -> Iterator[tuple[int, HostKey]]:
 def write_known_hosts(path: Path, keys: Sequence[HostKey]) -> None:
     """Make `keys` the only keys of their servers in `path`; patterns stay. Readers see the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = read_known_hosts(path).splitlines()
+    *lines, last = read_known_hosts(path).split("\n")  # As ssh-keygen counts them: a form feed ends no line.
+    lines += [last] if last else []
     gone = {number for key in keys for number, _ in _entries(path, key.place)}
     kept = [line for number, line in enumerate(lines, 1) if number not in gone or set("*?") & set(line.split()[0])]
     with tempfile.NamedTemporaryFile(

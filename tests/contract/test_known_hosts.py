@@ -35,6 +35,7 @@ def test_a_line_accepts_a_server_when_openssh_would(tmp_path: Path, line: str, s
 def test_only_the_lines_of_the_servers_change(tmp_path: Path) -> None:
     file, others = tmp_path / "known_hosts", [
         "# kept by the network team, caf\udce9",
+        f"n3 ssh-ed25519 {OTHER_BLOB} with a\x0cform feed",
         f"@cert-authority *.example.com ssh-ed25519 {OTHER_BLOB}",
         f"n? ssh-ed25519 {OTHER_BLOB}",
         "",
@@ -42,8 +43,14 @@ def test_only_the_lines_of_the_servers_change(tmp_path: Path) -> None:
         f"n2 ssh-ed25519 {OTHER_BLOB} another server",
     ]  # fmt: skip
     own = [f"n1,10.0.0.1 ssh-ed25519 {OTHER_BLOB}", f"{HASHED} ssh-ed25519 {OTHER_BLOB}"]
-    file.write_text("\n".join([*own, *others]), errors="surrogateescape")
+    file.write_text("\n".join([*others, *own]), errors="surrogateescape")
 
     write_known_hosts(file, [key("n1")])
 
-    assert file.read_text(errors="surrogateescape").splitlines() == [*others, f"n1 ssh-ed25519 {BLOB}"]
+    assert known_keys(file, "n3") == (key("n3", OTHER_BLOB),)
+    assert file.read_text(errors="surrogateescape").split("\n") == [*others, f"n1 ssh-ed25519 {BLOB}", ""]
+
+
+def test_a_new_file_has_the_keys_alone(tmp_path: Path) -> None:
+    write_known_hosts(tmp_path / "known_hosts", [key("n1")])
+    assert (tmp_path / "known_hosts").read_text() == f"n1 ssh-ed25519 {BLOB}\n"
