@@ -89,7 +89,7 @@ LISTEN_TIMEOUT_S = 20.0
 """From calling ssh to "listening". A slow login shell may take this long; it has its own finding."""
 
 SEND_TIMEOUT_S = 20.0
-ROW_TIMEOUT_S = 20.0
+ROW_TIMEOUT_S = 25.0
 """Longer than all timeouts of a node that connects, together."""
 
 PINGS = 5
