@@ -253,6 +253,8 @@ def _finding(row: _Row, waits: _Waits) -> HangFinding | None:
     named = tuple(ranks) if may_name else ()
     is_busy = row.kind is HangKind.LATE and not _are_stuck(waits, ranks)
     is_busy = is_busy or (row.kind is HangKind.INTERPRETER_HELD and any(world.states[rank].work for rank in ranks))
+    if is_busy and confidence is HIGH:
+        confidence = MEDIUM  # It has worked in these views, and may again: no reason to end a run.
     kind = HangKind.BUSY if is_busy else row.kind
     return HangFinding(kind, text, confidence, named, world.hosts_of(named), world.lines(), hint)
 

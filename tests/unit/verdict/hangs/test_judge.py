@@ -164,6 +164,17 @@ def test_a_rank_whose_interpreter_is_held_ends_no_run_unless_it_is_seen_to_stand
     assert (best.kind, best.confidence) == (HangKind.INTERPRETER_HELD, Confidence.MEDIUM)
 
 
+def test_a_rank_whose_interpreter_is_held_and_that_has_computed_is_slow_and_ends_no_run() -> None:
+    views = one_late(4, 1)
+    views[1] = replace(views[1], source="signal", groups=(), collectives=())
+    samples = tuple(
+        tuple(replace(each, time=each.time + at, cpu_s=each.cpu_s + (4 if at else 0)) for each in views)
+        for at in (0, 5, 10, 15)
+    )
+    best = judge_hang(HangEvidence("7f3a", {rank: f"n{rank:02}" for rank in range(4)}, samples, after_s=10))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.BUSY, (1,), Confidence.MEDIUM)
+
+
 def test_a_rank_that_answers_from_a_call_of_an_unknown_group_is_not_said_to_be_silent() -> None:
     views = one_late(4, 1)
     views[1] = view(1, (), IN_ALL_REDUCE, [])
