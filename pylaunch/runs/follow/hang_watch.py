@@ -152,11 +152,11 @@ def _has_trouble(facts: HostEvidence) -> bool:
 def event(message: HangNews, action: OnHang = OnHang.OBSERVE) -> Event:
     """Return the event that the record keeps; it says where a finding is not good enough for `action`."""
     now, news = steady_clock.now(), message.news
+    quiet = f"{'' if news.is_exact else 'at least '}{news.quiet_s:.0f} s without progress"
     if isinstance(news, ProgressResumed):
-        return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {news.quiet_s:.0f} s without progress")
+        return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {quiet}")
     finding = news.finding
     is_acted_on = action is OnHang.OBSERVE or finding.confidence is Confidence.HIGH
-    quiet = f"{news.quiet_s:.0f} s without progress"
     unsure = "" if is_acted_on else f": not enough for --on-hang {action.value}"
     what = "hang" if finding.is_hang else "quiet" if finding.kind is HangKind.UNDECIDED else "slow"
     return Event(

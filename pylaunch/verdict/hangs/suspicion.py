@@ -43,12 +43,16 @@ class HangReport:
     quiet_s: float
     """Seconds without progress."""
 
+    is_exact: bool = True
+    """False for a lower bound of `quiet_s`: collectives advance unseen before the first view."""
+
 
 @dataclass(frozen=True)
 class ProgressResumed:
     """Ranks advance again after a report."""
 
     quiet_s: float
+    is_exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,11 @@ class Suspicion:
         """Return True when the ranks should be viewed: twice in `after_s`, and at its end."""
         since = self.quiet_since if self.looked_at is None else self.looked_at
         return now - since >= self.after_s / 2 or since < self.quiet_since + self.after_s <= now
+
+    @property
+    def still_since(self) -> float:
+        """Time from which on no rank has advanced, also unseen: the first view, unless the ranks know it."""
+        return self.quiet_since if self.is_exact or not self.sampled_at else self.sampled_at[0]
 
     def with_over(self, now: float, ranks: Iterable[int]) -> "Suspicion":
         """Add ranks that have ended, or are about to: an end is progress, and older views do not count any more.
@@ -181,12 +190,12 @@ class Suspicion:
         is_soon = now - self.quiet_since < self.after_s * (1.0 if is_sure else UNSURE)
         if len(self.samples) < 2 or is_soon or is_known:
             return self, None
-        return replace(self, reported=identity), HangReport(finding, now - self.quiet_since)
+        return replace(self, reported=identity), HangReport(finding, now - self.still_since, self.is_exact)
 
     def resumed(self, before: "Suspicion") -> ProgressResumed | None:
         """Return the news that a reported gap is over; `before`: the value before the last change."""
         if before.reported and not self.reported:
-            return ProgressResumed(self.quiet_since - before.quiet_since)
+            return ProgressResumed(self.quiet_since - before.still_since, before.is_exact)
         return None
 
     def with_progress(self, now: float) -> "Suspicion":

@@ -85,6 +85,7 @@ def test_the_record_has_the_finding_the_rank_and_the_evidence() -> None:
     assert (recorded.kind, recorded.host, recorded.rank, recorded.hint) == (EventKind.HANG, "n1", 1, "look")
     assert recorded.text == ("hang: ranks 0,2 wait; rank 1 on n1 is in load (31 s without progress, high confidence)")
     assert len(recorded.lines) == 8
+    assert "(at least 31 s without progress, " in event(HangNews(HangReport(finding, 31.4, is_exact=False))).text
 
 
 def test_a_rank_that_works_is_slow_and_idle_programs_are_quiet() -> None:
