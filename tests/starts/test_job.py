@@ -65,7 +65,7 @@ def cluster(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> Dir
 
 
 def start(
-    cluster: DirectoryCluster, *words: str, listen: str = "0.0.0.0", timeout: int = 100
+    cluster: DirectoryCluster, *words: str, code: ExitCode, listen: str = "0.0.0.0", timeout: int = 100
 ) -> subprocess.CompletedProcess[str]:
     directory = cluster.inventory.parent
     (directory / "job.toml").write_text(JOB.format(listen=listen, timeout=timeout))
@@ -74,14 +74,13 @@ def start(
     before = [word for word in words if word.startswith(("--json", "--dry-run", "--detach", "--notify", "--sync"))]
     after = [word for word in words if word not in before]
     command = ("start", "-i", str(cluster.inventory), *before, *common, str(directory / "job.toml"), *after)
-    return ended(cluster.begin(*command))
+    return ended(cluster.begin(*command), code=code)
 
 
 def test_the_trainer_starts_when_the_servers_are_ready_and_they_are_stopped_at_its_end(
     cluster: DirectoryCluster,
 ) -> None:
-    job = start(cluster)
-    assert job.returncode == ExitCode.DONE, job.stderr
+    job = start(cluster, code=ExitCode.DONE)
     assert job.stdout.count("trained with 2 servers") == 2
     lines = job.stderr.splitlines()
     ready = [at for at, line in enumerate(lines) if " ready (http:http/health): 127.0.0.1:" in line]
@@ -94,8 +93,8 @@ def test_the_trainer_starts_when_the_servers_are_ready_and_they_are_stopped_at_i
 
 def test_a_server_that_dies_is_restarted_and_the_trainer_waits_for_it(cluster: DirectoryCluster) -> None:
     restarts = ("--set", "server.max-restarts=1", "--set", "trainer.max-restarts=1")
-    job = start(cluster, "--set", 'trainer.program=["trainer.py", "{roles.server.endpoints}", "/die"]', *restarts)
-    assert job.returncode == ExitCode.DONE, job.stderr
+    dies = 'trainer.program=["trainer.py", "{roles.server.endpoints}", "/die"]'
+    job = start(cluster, "--set", dies, *restarts, code=ExitCode.DONE)
     assert "trainer  restart 1 of 1" in job.stderr
     assert job.stderr.count("server.0 ready (http:http/health)") == 2
     assert job.stderr.count("server.1 ready (http:http/health)") == 1
@@ -114,8 +113,7 @@ def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_it
 
     dies = 'trainer.program=["trainer.py", "{roles.server.endpoints}", "/die"]'
     with receiving(take) as port:
-        job = start(cluster, "--json", f"--notify=http://127.0.0.1:{port}/", "--set", dies)
-    assert job.returncode == ExitCode.JOB_FAILED, job.stderr
+        job = start(cluster, "--json", f"--notify=http://127.0.0.1:{port}/", "--set", dies, code=ExitCode.JOB_FAILED)
     document = documented(job.stdout, "pylaunch start")
     assert [each["part"] for each in document["failed_first"]] == ["server.0"]
     assert "exited with code 7" in document["failed_first"][0]["text"]
@@ -129,8 +127,7 @@ def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_it
 
 
 def test_a_server_that_listens_elsewhere_is_never_ready_and_the_reason_is_printed(cluster: DirectoryCluster) -> None:
-    job = start(cluster, "--set", "server.replicas=1", listen="127.0.0.2", timeout=3)
-    assert job.returncode == ExitCode.JOB_FAILED
+    job = start(cluster, "--set", "server.replicas=1", listen="127.0.0.2", timeout=3, code=ExitCode.JOB_FAILED)
     assert "error: job rl: server was not ready (http:http/health) within 3 s: 127.0.0.1:" in job.stderr
     assert "connection refused" in job.stderr
     assert "trainer was not started" in job.stderr
@@ -141,14 +138,12 @@ def test_an_answer_of_another_process_is_no_readiness(cluster: DirectoryCluster)
         port = stranger.getsockname()[1]
         ports = ("--set", f"server.ready=tcp:{port}")
         program = ("--set", 'server.program=["sleep", "600"]', "--set", "server.framework=command")
-        job = start(cluster, "--set", "server.replicas=1", *ports, *program, timeout=2)
-    assert job.returncode == ExitCode.JOB_FAILED
+        job = start(cluster, "--set", "server.replicas=1", *ports, *program, timeout=2, code=ExitCode.JOB_FAILED)
     assert f"listens on port {port}, and is no process of the run" in job.stderr
 
 
 def test_one_role_that_is_refused_lets_no_rank_of_another_one_start(cluster: DirectoryCluster) -> None:
-    job = start(cluster, "--set", "trainer.workdir=/nonexistent")
-    assert job.returncode == ExitCode.CLUSTER_NOT_READY, job.stderr
+    job = start(cluster, "--set", "trainer.workdir=/nonexistent", code=ExitCode.CLUSTER_NOT_READY)
     assert "error: job rl: trainer was not started: 1 of 1 hosts cannot take part" in job.stderr
     assert {each["status"] for each in cluster.outcomes().values()} == {"refused", "stopped"}
 
@@ -216,8 +211,8 @@ def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: 
         node.probe_hangs()
         node.agent_hangs()
     program = 'trainer.program=["trainer.py", "{roles.server.endpoints}", "--password", "hunter2"]'
-    job = start(cluster, "--dry-run", "--set", program, "--set", 'trainer.container="/images/train.sif"')
-    assert job.returncode == ExitCode.DONE, job.stderr
+    image = 'trainer.container="/images/train.sif"'
+    job = start(cluster, "--dry-run", "--set", program, "--set", image, code=ExitCode.DONE)
     assert "server.1: 1 rank on n2, http on a free port, here 29598\n" in job.stdout
     assert "trainer.py 127.0.0.1:29599,127.0.0.1:29598 --password '***'" in job.stdout
     assert job.stdout.count("    container: /images/train.sif\n") == 1

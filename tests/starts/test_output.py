@@ -29,7 +29,6 @@ def test_a_start_whose_output_goes_to_a_full_disk_follows_its_run_to_the_end(
 ) -> None:
     cluster = directories("n1")
     with Path("/dev/full").open("wb") as full:
-        start = ended(cluster.start("--", "sh", "-c", "echo one; exit 3", stdout=full))
-    assert start.returncode == ExitCode.JOB_FAILED, start.stderr
+        start = ended(cluster.start("--", "sh", "-c", "echo one; exit 3", stdout=full), code=ExitCode.JOB_FAILED)
     assert "cannot be shown here any more (No space left on device); the run continues" in start.stderr
     assert "error: run " in start.stderr
