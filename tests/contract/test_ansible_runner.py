@@ -26,25 +26,24 @@ from tests.waiting import wait_until
 HERE = Cluster((Host("here", "127.0.0.1", Connection.LOCAL),))
 
 
-def written(directory: Path, tasks: str) -> Path:
+def written(directory: Path, *tasks: str, more: str = "") -> Path:
+    """A playbook of tasks, each of them a line of YAML."""
     playbook = directory / "playbooks" / "test.yml"
     playbook.parent.mkdir(exist_ok=True)
-    playbook.write_text(f"- hosts: all\n  gather_facts: false\n  tasks:\n{tasks}")
+    playbook.write_text(f"- hosts: all\n  gather_facts: false\n  tasks: [{', '.join(tasks)}]\n{more}")
     return playbook
 
 
-def run(directory: Path, tasks: str, **options: object) -> PlaybookResult:
-    return run_playbook(PlaybookRun(written(directory, tasks), HERE, **options))  # type: ignore[arg-type]
+def run(directory: Path, *tasks: str, **options: object) -> PlaybookResult:
+    return run_playbook(PlaybookRun(written(directory, *tasks), HERE, **options))  # type: ignore[arg-type]
 
 
 def test_what_a_task_returned_and_counted_is_in_the_answer(tmp_path: Path) -> None:
     seen: list[Progress] = []
     playbook = written(
         tmp_path,
-        """
-    - {name: Say, ansible.builtin.command: "echo {{ word }}"}
-    - {name: Skip, ansible.builtin.command: "false", when: false}
-""",
+        '{name: Say, ansible.builtin.command: "echo {{ word }}"}',
+        '{name: Skip, ansible.builtin.command: "false", when: false}',
     )
     result = run_playbook(PlaybookRun(playbook, HERE, extra_vars={"word": "a b; $c"}), on_event=seen.append)
     assert result.ok
@@ -62,23 +61,15 @@ def test_what_a_task_returned_and_counted_is_in_the_answer(tmp_path: Path) -> No
 def test_a_run_on_some_hosts_keeps_the_order_and_the_groups_of_the_inventory(tmp_path: Path, line: str) -> None:
     (tmp_path / "cluster.ini").write_text(line)
     cluster = Cluster(HERE.hosts, sources=(str(tmp_path / "cluster.ini"),))
-    playbook = written(
-        tmp_path,
-        """
-    - {name: Say, ansible.builtin.command: "echo {{ groups['all'] | join(' ') }}; {{ group_names | join(' ') }}"}
-""",
-    )
+    words = "echo {{ groups['all'] | join(' ') }}; {{ group_names | join(' ') }}"
+    playbook = written(tmp_path, f'{{name: Say, ansible.builtin.command: "{words}"}}')
     result = run_playbook(PlaybookRun(playbook, cluster))
     assert result.returned["here"]["Say"]["stdout"] == f"x here y; {'gpu' if 'gpu' in line else 'ungrouped'}"
 
 
 def test_a_failed_task_gives_its_own_words(tmp_path: Path) -> None:
-    result = run(
-        tmp_path,
-        """
-    - {name: Break, ansible.builtin.command: "sh -c 'echo unseen; echo no such widget >&2; exit 3'"}
-""",
-    )
+    breaks = "sh -c 'echo unseen; echo no such widget >&2; exit 3'"
+    result = run(tmp_path, f'{{name: Break, ansible.builtin.command: "{breaks}"}}')
     (failure,) = result.failures
     assert (failure.host, failure.task) == ("here", "Break")
     what, output = failure.message.splitlines()
@@ -87,26 +78,16 @@ def test_a_failed_task_gives_its_own_words(tmp_path: Path) -> None:
 
 
 def test_each_failed_item_of_a_loop_gives_its_own_words(tmp_path: Path) -> None:
-    result = run(
-        tmp_path,
-        """
-    - {name: Break, ansible.builtin.command: "sh -c 'echo {{ item }} >&2; test {{ item }} = y2'", loop: [x1, y2, z3]}
-""",
-    )
+    breaks = "sh -c 'echo {{ item }} >&2; test {{ item }} = y2'"
+    result = run(tmp_path, f'{{name: Break, ansible.builtin.command: "{breaks}", loop: [x1, y2, z3]}}')
     (failure,) = result.failures
     assert failure.message.splitlines()[1::2] == ["x1", "z3"]
 
 
 def test_failures_that_are_ignored_or_rescued_are_none(tmp_path: Path) -> None:
-    result = run(
-        tmp_path,
-        """
-    - {name: Ignored, ansible.builtin.command: "false", ignore_errors: true}
-    - block: [{name: Rescued, ansible.builtin.command: "false"}]
-      rescue: [{name: Saved, ansible.builtin.command: "true"}]
-""",
-    )
-    assert result.ok
+    ignored = '{name: Ignored, ansible.builtin.command: "false", ignore_errors: true}'
+    failed, saved = (f'{{name: {word}, ansible.builtin.command: "{word}"}}' for word in ("false", "true"))
+    assert run(tmp_path, ignored, f"{{block: [{failed}], rescue: [{saved}]}}").ok
 
 
 def test_a_tag_to_skip_skips_the_validation_of_a_roles_arguments_and_tags_to_run_do_not(tmp_path: Path) -> None:
@@ -117,7 +98,7 @@ def test_a_tag_to_skip_skips_the_validation_of_a_roles_arguments_and_tags_to_run
         ):
             (tmp_path / "playbooks/roles" / role / file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "playbooks/roles" / role / file).write_text(text)
-    playbook = written(tmp_path, "    []\n  roles: [{role: one, tags: [one]}, {role: other, tags: [other]}]\n")
+    playbook = written(tmp_path, more="  roles: [{role: one, tags: [one]}, {role: other, tags: [other]}]\n")
 
     def ran(**options: tuple[str, ...]) -> list[str]:
         seen: list[Progress] = []
@@ -130,14 +111,14 @@ def test_a_tag_to_skip_skips_the_validation_of_a_roles_arguments_and_tags_to_run
 
 def test_check_mode_changes_nothing(tmp_path: Path) -> None:
     target = tmp_path / "file"
-    result = run(tmp_path, f"    - ansible.builtin.copy: {{content: x, dest: {target}, mode: '0600'}}\n", check=True)
+    result = run(tmp_path, f"{{ansible.builtin.copy: {{content: x, dest: {target}, mode: '0600'}}}}", check=True)
     assert len(result.changes) == 1
     assert not target.exists()
 
 
 def test_a_playbook_that_does_not_parse_is_an_error_with_ansibles_words(tmp_path: Path) -> None:
     with pytest.raises(ProvisionError) as caught:
-        run(tmp_path, "    - {name: Bad, no_such_module: 1}\n")
+        run(tmp_path, "{name: Bad, no_such_module: 1}")
     assert "no_such_module" in "\n".join(caught.value.evidence)
 
 
@@ -153,10 +134,8 @@ def test_an_interrupt_leaves_no_ansible_behind(tmp_path: Path, monkeypatch: pyte
 
     playbook = written(
         tmp_path,
-        f"""
-    - {{name: Ansible's process, ansible.builtin.command: "sh -c 'echo $PPID > {pid_file}'"}}
-    - {{name: Wait, ansible.builtin.pause: {{seconds: 600}}}}
-""",
+        f"{{name: Ansible's process, ansible.builtin.command: \"sh -c 'echo $PPID > {pid_file}'\"}}",
+        "{name: Wait, ansible.builtin.pause: {seconds: 600}}",
     )
     with pytest.raises(KeyboardInterrupt):
         run_playbook(PlaybookRun(playbook, HERE), on_event=interrupt_once_it_runs)
@@ -167,7 +146,7 @@ def test_an_interrupt_leaves_no_ansible_behind(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_killed_pylaunch_leaves_no_ansible_and_no_password_behind(tmp_path: Path, number: signal.Signals) -> None:
     marker = f"{os.getpid()}{number:02d}"
-    playbook = written(tmp_path, f"    - {{name: Wait, ansible.builtin.command: sleep 601.{marker}}}\n")
+    playbook = written(tmp_path, f"{{name: Wait, ansible.builtin.command: sleep 601.{marker}}}")
     script = tmp_path / "controller.py"
     script.write_text(CONTROLLER)
     temporary = tmp_path / "temporary"
@@ -216,13 +195,8 @@ def test_the_users_own_settings_stay_in_force(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "ansible.cfg").write_text("[defaults]\nvault_password_file = password\n")
     (tmp_path / "password").write_text("secret\n")
     monkeypatch.chdir(tmp_path)
-    result = run(
-        tmp_path,
-        """
-    - name: Show
-      ansible.builtin.debug: {msg: "{{ lookup('config', 'DEFAULT_VAULT_PASSWORD_FILE') }}"}
-""",
-    )
+    asked = "{{ lookup('config', 'DEFAULT_VAULT_PASSWORD_FILE') }}"
+    result = run(tmp_path, f'{{name: Show, ansible.builtin.debug: {{msg: "{asked}"}}}}')
     assert result.returned["here"]["Show"]["msg"] == str(tmp_path / "password")
 
 

@@ -47,31 +47,28 @@ def test_notes_are_those_of_the_roles_that_are_wanted() -> None:
     assert notes_of(WANTED, state) == (Note("time_sync", "no clock"),)
 
 
+def answered(monkeypatch: pytest.MonkeyPatch, reading: dict[str, Any], env_name: str | None = None) -> object:
+    """What n1 says with this reading of its manifest."""
+    readings = {"manifest.roles": {**reading, "seconds": 0.1}}
+    monkeypatch.setattr(manifest, "ask", lambda cluster, programs: {"n1": {"readings": readings}})
+    return ask_manifests(Cluster((Host("n1", "10.0.0.1", env_name=env_name),)))["n1"]
+
+
 @pytest.mark.parametrize("value", [{"time_sync": {}}, [], {"time_sync": entry(1)}, {"time_sync": entry("", notes=[1])}])
 def test_an_answer_of_another_shape_is_no_answer(monkeypatch: pytest.MonkeyPatch, value: Any) -> None:
-    cluster = Cluster((Host("n1", "10.0.0.1"),))
-    readings = {
-        "manifest.roles": {"value": value, "seconds": 0.1},
-    }
-    monkeypatch.setattr(manifest, "ask", lambda cluster, programs: {"n1": {"readings": readings}})
-    assert "not understood" in str(ask_manifests(cluster)["n1"])
+    assert "not understood" in str(answered(monkeypatch, {"value": value}))
 
 
 def test_a_manifest_that_cannot_be_read_makes_every_role_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster((Host("n1", "10.0.0.1"),))
-    readings = {"manifest.roles": {"unmeasured": "it is not understood", "seconds": 0.1}}
-    monkeypatch.setattr(manifest, "ask", lambda cluster, programs: {"n1": {"readings": readings}})
-    state = ask_manifests(cluster)["n1"]
+    state = answered(monkeypatch, {"unmeasured": "it is not understood"})
     assert isinstance(state, HostState)
     assert {each.difference for each in changes_of(WANTED, state)} == {"it is not understood"}
 
 
 def test_the_entry_of_the_environment_of_the_project_is_that_of_the_role(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = {"python_env": entry("d0"), "python_env/vision": entry("d1"), "python_env/speech": entry("d2")}
-    readings = {"manifest.roles": {"value": entries, "seconds": 0.1}}
-    monkeypatch.setattr(manifest, "ask", lambda cluster, programs: {"n1": {"readings": readings}})
     for name, inputs in ((None, "d0"), ("vision", "d1")):
-        state = ask_manifests(Cluster((Host("n1", "10.0.0.1", env_name=name),)))["n1"]
+        state = answered(monkeypatch, {"value": entries}, name)
         assert isinstance(state, HostState)
         assert state.entries["python_env"]["inputs"] == inputs
 

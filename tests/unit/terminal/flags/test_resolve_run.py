@@ -23,6 +23,15 @@ def recorded(run: str, at: float, command: tuple[str, ...] = ("train.py",), part
     runs.Recorder(run, pytest.fail).finish(Outcome(Status.DONE, "every rank exited with code 0", 9.0, (), {}, ()))
 
 
+def nodes_know(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hosts of each inventory know this run, which is newer than those that are recorded here."""
+    cluster = Cluster((Host("n1", "10.0.0.1"),))
+    plan = plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), run)
+    found = Discovery((RunRecord(plan, "0123", 5.0, (), None, is_foreign=True),), frozenset({run}), {}, ())
+    monkeypatch.setattr(resolve_run, "load_cluster", lambda _: cluster)
+    monkeypatch.setattr(resolve_run, "discover_runs", lambda _: found)
+
+
 def test_rerun_takes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     recorded("aaaaaaaa", 1.0)
     recorded("bbbbbbbb", 2.0, ("-m", "ranks.bench_rank"))
@@ -40,7 +49,7 @@ def test_rerun_takes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert not refused.value.evidence, "both are over"
 
 
-def test_the_newest_of_a_job_is_all_of_its_runs_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_of_a_job_is_all_of_its_runs_or_none() -> None:
     for number, name in enumerate(("server.0", "trainer")):
         recorded(f"0000000{number}", float(number), part=RolePart("68cfe4b1", "rl", name.partition(".")[0], name))
     named = resolve_run.find_each(None, None, newest=True)
@@ -51,11 +60,7 @@ def test_the_newest_of_a_job_is_all_of_its_runs_or_none(monkeypatch: pytest.Monk
 
 def test_a_run_that_only_nodes_know_may_be_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded("aaaaaaaa", 1.0)
-    cluster = Cluster((Host("n1", "10.0.0.1"),))
-    plan = plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "eeeeeeee")
-    found = Discovery((RunRecord(plan, "0123", 5.0, (), None, is_foreign=True),), frozenset(), {}, ())
-    monkeypatch.setattr(resolve_run, "load_cluster", lambda _: cluster)
-    monkeypatch.setattr(resolve_run, "discover_runs", lambda _: found)
+    nodes_know("eeeeeeee", monkeypatch)
     assert resolve_run.find(None, tmp_path / "cluster.ini", newest=True).plan.run == "eeeeeeee"
 
 
@@ -79,11 +84,7 @@ def test_the_newest_run_of_an_inventory_whose_hosts_are_all_down_is_one_that_is_
 def test_hosts_of_the_inventory_here_are_asked_for_a_run_that_is_not_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster = Cluster((Host("n1", "10.0.0.1"),))
-    plan = plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "eeeeeeee")
-    found = Discovery((RunRecord(plan, "0123", 1.0, (), None),), frozenset({"eeeeeeee"}), {}, ())
-    monkeypatch.setattr(resolve_run, "load_cluster", lambda _: cluster)
-    monkeypatch.setattr(resolve_run, "discover_runs", lambda _: found)
+    nodes_know("eeeeeeee", monkeypatch)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="no run eee is recorded here"):
         resolve_run.find("eee", None)
