@@ -35,14 +35,6 @@ def test_a_page_fetches_nothing_from_the_network(site: Path) -> None:
     assert styles == []
 
 
-def test_words_of_the_guides_are_found_without_a_server(site: Path) -> None:
-    """The index is a script, which a page also loads from file://."""
-    index = (site / "searchindex.js").read_text()
-    assert index.startswith("Search.setIndex(")
-    assert "docs/guides/symptoms" in index
-    assert '"cpu_adam"' in index
-
-
 def test_the_first_page_leads_to_the_site(site: Path) -> None:
     target = re.search(r"url=([\w/.]+)", (site / "index.html").read_text())
     assert target is not None

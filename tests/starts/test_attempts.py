@@ -88,12 +88,8 @@ def test_stopping_a_run_proves_its_earlier_attempts_clean_and_leaves_their_ends_
     cluster = directories("n1")
     assert ended(cluster.start(*ONCE_AGAIN)).returncode == ExitCode.DONE
     run = min(cluster.outcomes())
-    lost = {
-        **cluster.outcomes()[run],
-        "unproven": ["n1"],
-        "reason": "n1 lost: no heartbeat for 10 s",
-        "status": "failed",
-    }
+    changes = {"unproven": ["n1"], "reason": "n1 lost: no heartbeat for 10 s", "status": "failed"}
+    lost = {**cluster.outcomes()[run], **changes}
     (cluster.state / "pylaunch" / "runs" / run / "outcome.json").write_text(json.dumps(lost))
     stop = cluster.run("stop", run, code=ExitCode.DONE)
     assert f"run {run}.1 is over: every rank exited with code 0" in stop.stderr

@@ -13,11 +13,6 @@ BEFORE_PROBE_S = 50.0
 """Less than a probe is waited for (60 s)."""
 
 
-def hangs(node: Directory) -> None:
-    """Wait until a probe hangs there."""
-    wait_until(node.hanging, "a probe that hangs")
-
-
 def hangs_no_more(node: Directory) -> None:
     """Wait for the end of the probe that hangs there, which would not end on its own for ten minutes."""
     pid = node.hanging()
@@ -38,7 +33,7 @@ def test_ctrl_c_ends_a_start_that_waits_for_a_check(directories: Callable[..., D
     cluster.nodes["n2"].probe_hangs()
     start = cluster.start("--", "true")
     says(start, "preparing")
-    hangs(cluster.nodes["n2"])
+    wait_until(cluster.nodes["n2"].hanging, "a probe that hangs")
     start.send_signal(signal.SIGINT)
     done = ended(start, BEFORE_PROBE_S, code=ExitCode.INTERRUPTED)
     assert "interrupted before any rank was started" in done.stderr

@@ -30,6 +30,7 @@ def test_a_start_uses_the_environment_of_its_project_and_names_the_command_that_
     named, start = f"-i {cluster.inventory}", ("start", "-i", str(cluster.inventory), "--", "train.py")
     missing = cluster.run(*start, code=ExitCode.CLUSTER_NOT_READY)
     assert "n[1-2]: /opt/pylaunch/named/vision/bin/python does not exist" in missing.stderr
+    assert "--python names another interpreter" in missing.stderr
     first, then = f"pylaunch env lock {named} requirements.txt", f"pylaunch provision {named} --roles python_env"
     assert f"environment vision is installed by: {first} && {then}\n" in missing.stderr
     checked = cluster.run("check", "-i", str(cluster.inventory), "--only", "python_env.python", "--", "train.py")

@@ -40,27 +40,3 @@ def test_a_pasted_launcher_line_is_one_world_of_all_nodes(
     ]
     assert "pylaunch starts the ranks in place of torchrun, takes over --nproc-per-node 2" in start.stderr
     assert "--framework accelerate, because of accelerate.Accelerator" in start.stderr
-
-
-def test_check_looks_at_the_script_of_a_pasted_line(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    cluster = directories("n1")
-    words = ("--only", "code.files", "--workdir", str(tmp_path), "--", "torchrun", "--standalone", "train.py")
-    check = cluster.run("check", "-i", str(cluster.inventory), *words)
-    assert f"train.py does not exist in {tmp_path}" in check.stdout + check.stderr
-    (tmp_path / "train.py").touch()
-    assert cluster.run("check", "-i", str(cluster.inventory), *words).returncode == ExitCode.DONE
-
-
-def test_an_interpreter_that_no_node_has_refuses_the_start(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    cluster = directories("n1", "n2")
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work/train.py").write_text("print(1)")
-    absent = tmp_path / "nowhere/python"
-    words = ("--sync", str(tmp_path / "work"), "--python", str(absent), "--", "train.py")
-    start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words), code=ExitCode.CLUSTER_NOT_READY)
-    assert f"n[1-2]: {absent} does not exist" in start.stderr
-    assert "--python names another interpreter" in start.stderr

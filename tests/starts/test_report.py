@@ -67,8 +67,8 @@ def test_the_report_of_a_failed_run_has_its_cause_and_no_secret(cluster: Directo
 
 def test_a_refused_start_has_a_report_with_its_reasons(cluster: DirectoryCluster, tmp_path: Path) -> None:
     file = tmp_path / "why.html"
-    refused = ended(cluster.start("--python", "/nowhere/python", "--", "/nowhere/program"), ENDS_S)
-    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    refused = cluster.start("--python", "/nowhere/python", "--", "/nowhere/program")
+    ended(refused, code=ExitCode.CLUSTER_NOT_READY)
     text = report(cluster, file)
     assert "refused" in text
     assert "/nowhere/program" in text

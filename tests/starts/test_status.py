@@ -27,17 +27,8 @@ def test_a_live_run_shows_spare_restart_progress_and_last_lines(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
     cluster, written = directories("n1", "n2", "n3"), tmp_path / "written"
-    words = (
-        "--spares",
-        "1",
-        "--max-restarts",
-        "2",
-        "--",
-        "sh",
-        "-c",
-        JOB.format(written=written, python=sys.executable),
-    )
-    start = cluster.start(*words)
+    job = JOB.format(written=written, python=sys.executable)
+    start = cluster.start("--spares", "1", "--max-restarts", "2", "--", "sh", "-c", job)
     try:
         both = [written.with_name(f"written.{rank}") for rank in (0, 1)]
         wait_until(lambda: all(each.exists() for each in both), "both ranks of the second attempt have written")

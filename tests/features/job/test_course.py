@@ -69,14 +69,8 @@ def test_no_rank_starts_before_all_parts_are_prepared_and_those_without_an_order
 def test_a_role_waits_until_all_replicas_of_the_one_before_are_ready() -> None:
     job = Job(**{"server.0": SERVER, "server.1": SERVER, "trainer": TRAINER})
     job.does(PartPrepared("server.0"), PartPrepared("server.1"), PartPrepared("trainer"))
-    assert (
-        job.does(
-            PartReleased("server.0", AT),
-            PartReleased("server.1", AT),
-            ReadinessSeen("server.0", is_ready=True, why=""),
-        )
-        == []
-    )
+    released = (PartReleased("server.0", AT), PartReleased("server.1", AT))
+    assert job.does(*released, ReadinessSeen("server.0", is_ready=True, why="")) == []
     assert job.does(ReadinessSeen("server.1", is_ready=False, why="refused")) == []
     assert job.does(ReadinessSeen("server.1", is_ready=True, why="status 200")) == [LetGo(("trainer",))]
 

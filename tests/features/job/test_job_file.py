@@ -72,6 +72,7 @@ def test_all_errors_are_reported_together_with_their_role() -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
+        ("[roles.a\n", "job.toml: Expected ']'"),
         ("", "no role: a job has at least one table [roles.NAME]"),
         ("colour = 1\n" + role(""), "colour: expected name and [roles.NAME]"),
         ("[roles.A]\n", "[roles.A] expected a name of lower-case letters, digits, - and _, at most 31, a letter first"),
@@ -88,10 +89,6 @@ def test_all_errors_are_reported_together_with_their_role() -> None:
 )  # fmt: skip
 def test_a_wrong_value_is_named_with_what_is_expected(text: str, error: str) -> None:
     assert any(each.startswith(error) for each in errors(text))
-
-
-def test_a_file_that_is_no_toml_is_reported_with_its_line() -> None:
-    assert errors("[roles.a\n")[0].startswith("job.toml: Expected ']'")
 
 
 def test_only_places_of_the_job_are_filled_in() -> None:

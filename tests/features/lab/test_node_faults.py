@@ -27,14 +27,11 @@ PURE = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsde
         (HYBRID, "4:memory:/elsewhere\n0::/\n", "/sys/fs/cgroup/unified"),
         (PURE, "0::/user.slice/session-1.scope\n", "/sys/fs/cgroup/user.slice/session-1.scope"),
         (PURE, "0::/../outside\n", "/sys/fs/cgroup"),
+        ("31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "4:memory:/\n", None),
     ],
 )
-def test_our_cgroup_is_found_on_the_version_2_hierarchy(mountinfo: str, own: str, expected: str) -> None:
-    assert own_directory(mountinfo, own) == Path(expected)
-
-
-def test_a_machine_with_version_1_alone_has_none() -> None:
-    assert own_directory("31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "4:memory:/\n") is None
+def test_our_cgroup_is_found_on_the_version_2_hierarchy(mountinfo: str, own: str, expected: str | None) -> None:
+    assert own_directory(mountinfo, own) == (expected and Path(expected))
 
 
 def test_a_service_that_ends_while_its_node_is_read_is_passed_over(
@@ -81,15 +78,16 @@ def test_a_process_that_is_forked_while_the_limit_is_removed_does_not_keep_it(
     assert not limited.exists()
 
 
-@pytest.mark.parametrize("path", ["/", "//", "/usr", "/etc/", "/proc"])
-def test_what_a_node_runs_from_is_not_hidden(path: str) -> None:
-    with pytest.raises(LabError, match="the node itself runs from there"):
-        Fill(path)
+OF_THE_NODE, NO_PATH = "the node itself runs from there", "expected an absolute path"
 
 
-@pytest.mark.parametrize("path", ["tmp", "", "/tmp/../usr"])
-def test_a_path_that_is_none_of_the_node_is_refused(path: str) -> None:
-    with pytest.raises(LabError, match="expected an absolute path"):
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [*((path, OF_THE_NODE) for path in ("/", "//", "/usr", "/etc/", "/proc")),
+     *((path, NO_PATH) for path in ("tmp", "", "/tmp/../usr"))],
+)  # fmt: skip
+def test_what_a_node_runs_from_is_not_hidden_and_other_words_are_no_path(path: str, why: str) -> None:
+    with pytest.raises(LabError, match=why):
         Fill(path)
 
 

@@ -17,11 +17,8 @@ def view(rank: int, *frames: Frame, note: str = "", state: str = "S", others: tu
 def test_ranks_with_equal_stacks_are_one_group_and_the_largest_is_first() -> None:
     views = [view(3, TRAIN, MAIN), view(0, *REDUCE, TRAIN, MAIN), view(2, *REDUCE, TRAIN, MAIN)]
     assert [group.ranks for group in stack_groups(views)] == [(0, 2), (3,)]
-
-
-def test_ranks_without_stacks_are_equal_if_the_kernel_says_the_same_of_them() -> None:
     views = [view(0, note="not Python"), view(1, note="not Python"), view(2, note="not Python", state="D")]
-    assert [group.ranks for group in stack_groups(views)] == [(0, 1), (2,)]
+    assert [group.ranks for group in stack_groups(views)] == [(0, 1), (2,)], "the kernel says the same of two"
 
 
 def test_foreign_frames_are_shown_where_the_code_of_the_user_calls_them_and_counted_otherwise() -> None:

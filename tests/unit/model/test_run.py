@@ -19,14 +19,11 @@ def record(*kinds: EventKind) -> RunRecord:
     return RunRecord(PLAN, "v", 1.0, tuple(Event(2.0, kind) for kind in kinds), None)
 
 
-@pytest.mark.parametrize("kinds", [(EventKind.PREPARED, EventKind.RELEASED), (EventKind.ATTACHED,)])
-def test_a_run_that_was_released_or_found_running_has_started(kinds: tuple[EventKind, ...]) -> None:
-    assert record(*kinds).has_started
-
-
 @pytest.mark.parametrize("kinds", [(), (EventKind.PREPARED,), (EventKind.REFUSED,)])
-def test_a_run_whose_nodes_are_only_prepared_has_not(kinds: tuple[EventKind, ...]) -> None:
+def test_a_run_that_was_released_or_found_running_has_started(kinds: tuple[EventKind, ...]) -> None:
     assert not record(*kinds).has_started
+    assert record(*kinds, EventKind.RELEASED).has_started
+    assert record(*kinds, EventKind.ATTACHED).has_started
 
 
 def test_a_hang_is_remembered_until_ranks_advance_or_it_ends_the_run() -> None:
@@ -36,7 +33,5 @@ def test_a_hang_is_remembered_until_ranks_advance_or_it_ends_the_run() -> None:
     assert record(EventKind.HANG, EventKind.ADVANCING).last_hang is None
     by_hand = Outcome(Status.STOPPED, "interrupted", 3.0, (), {})
     assert replace(hung, outcome=by_hand).last_hang is hung.events[2]
-    assert (
-        replace(hung, outcome=replace(by_hand, hang=HangFinding(HangKind.STUCK, "x", Confidence.HIGH))).last_hang
-        is None
-    )
+    by_hang = replace(by_hand, hang=HangFinding(HangKind.STUCK, "x", Confidence.HIGH))
+    assert replace(hung, outcome=by_hang).last_hang is None

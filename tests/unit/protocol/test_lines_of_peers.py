@@ -74,21 +74,18 @@ def close(workers: WorkerGroup, entry: RankConnection) -> None:
         os.close(end)
 
 
-@pytest.mark.parametrize("pid", [-1, 0, 1, True, 1.5, 2.5, 1 << 23, "1", None])
-def test_a_start_without_a_valid_process_id_is_rejected(pid: object) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [{"started": pid} for pid in (-1, 0, 1, True, 1.5, 2.5, 1 << 23, "1", None)]
+    + [{"ended": status, "signalled": False} for status in (-1, True, 0.1, 256.0, 1 << 16, "0", None)],
+)
+def test_a_start_without_a_valid_process_id_and_an_end_without_a_valid_status_are_rejected(
+    body: dict[str, object],
+) -> None:
     workers, entry = connected()
     workers.on_message(entry, b'{"local_rank": 0}', refusal=None)
     with pytest.raises(protocol.WireError, match="from a rank entry"):
-        workers.on_message(entry, json.dumps({"started": pid, "time": 1.0}).encode(), refusal=None)
-    close(workers, entry)
-
-
-@pytest.mark.parametrize("status", [-1, True, 0.1, 256.0, 1 << 16, "0", None])
-def test_an_end_without_a_valid_status_is_rejected(status: object) -> None:
-    workers, entry = connected()
-    workers.on_message(entry, b'{"local_rank": 0}', refusal=None)
-    with pytest.raises(protocol.WireError, match="from a rank entry"):
-        workers.on_message(entry, json.dumps({"ended": status, "time": 1.0, "signalled": False}).encode(), refusal=None)
+        workers.on_message(entry, json.dumps({**body, "time": 1.0}).encode(), refusal=None)
     close(workers, entry)
 
 

@@ -43,17 +43,28 @@ def test_a_run_that_ended_as_somebody_wanted_or_was_refused_as_a_whole_is_not_tr
     assert after(ended(status)) == Over("")
 
 
-def test_a_rank_that_fails_is_started_again_where_it_was() -> None:
-    assert after(failed("n2")) == Again(THREE, "")
+REFUSAL = Attempt(THREE, Outcome(Status.REFUSED, "", 0.0, (), {}), 0.0, refused={"n3": ("no disk",)})
+
+
+@pytest.mark.parametrize(
+    ("attempts", "again"),
+    [
+        ([failed("n2")], Again(THREE, "")),
+        ([failed("n2", progress=5), failed("n2", progress=9), failed("n2", progress=12)], Again(THREE, "")),
+        ([lost("n1")], Again(("s1", "n2", "n3"), "s1 in place of n1: lost")),
+        ([REFUSAL], Again(("n1", "n2", "s1"), "s1 in place of n3: refused: no disk")),
+    ],
+    ids=["a rank failed", "a program fails again and again", "a node is lost", "a node refuses"],
+)
+def test_a_host_is_replaced_in_its_place_for_what_it_did_and_not_for_the_program(
+    attempts: list[Attempt], again: Again
+) -> None:
+    assert after(*attempts) == again
 
 
 def test_restarts_are_counted() -> None:
     policy = Policy(max_restarts=1, nodes=3, min_nodes=3)
     assert after(failed("n1"), failed("n2"), policy=policy) == Over("the one restart is used up")
-
-
-def test_a_lost_node_is_replaced_in_its_place_node_0_too() -> None:
-    assert after(lost("n1")) == Again(("s1", "n2", "n3"), "s1 in place of n1: lost")
 
 
 def test_a_host_that_lost_its_agent_is_used_again_once_it_is_proven_clean() -> None:
@@ -70,19 +81,10 @@ def test_a_host_that_was_restarted_is_excluded_and_is_no_evidence_against_the_jo
     assert isinstance(after(*[rebooted] * 4), Again)
 
 
-def test_a_node_that_refuses_is_replaced() -> None:
-    refusal = Attempt(THREE, Outcome(Status.REFUSED, "", 0.0, (), {}), 0.0, refused={"n3": ("no disk",)})
-    assert after(refusal) == Again(("n1", "n2", "s1"), "s1 in place of n3: refused: no disk")
-
-
 def test_without_a_spare_the_world_shrinks_as_far_as_allowed() -> None:
     policy = Policy(max_restarts=5, nodes=3, min_nodes=2)
     assert after(lost("n2"), policy=policy, hosts=THREE) == Again(("n1", "n3"), "without n2: lost")
     assert after(lost("n2"), hosts=THREE) == Over("2 of 3 hosts are left, and the run needs 3; left out: n2 (lost)")
-
-
-def test_a_program_that_fails_is_no_reason_to_leave_its_host_out() -> None:
-    assert after(failed("n2", progress=5), failed("n2", progress=9), failed("n2", progress=12)) == Again(THREE, "")
 
 
 def test_a_host_whose_device_is_broken_is_left_out_with_the_reason() -> None:

@@ -65,14 +65,6 @@ def test_silence_ends_at_the_limit() -> None:
         ran(silent(), HeldUpLoop())
 
 
-def test_what_ends_in_time_raises_nothing() -> None:
-    async def quick() -> str:
-        async with patience(5.0):
-            return "done"
-
-    assert ran(quick(), HeldUpLoop()) == "done"
-
-
 def test_a_host_that_has_not_answered_is_reported_once_with_the_time_that_is_left() -> None:
     now = 0.0
     awaited = Awaited(lambda: now)

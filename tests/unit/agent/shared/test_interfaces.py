@@ -35,17 +35,14 @@ def test_active_infiniband_is_preferred_with_its_fastest_ports(tmp_path: Path) -
     adapters = _adapters(tree(tmp_path, *DGX))
     assert _profile("auto", "ib0", adapters) == "infiniband"
     assert _fastest("infiniband", adapters) == ["mlx5_0:1", "mlx5_1:1"]
+    with pytest.raises(UndecidedError, match="no InfiniBand port is active"):
+        _profile("infiniband", "eth0", [])
 
 
 def test_ethernet_ports_of_rdma_adapters_are_roce(tmp_path: Path) -> None:
     adapters = _adapters(tree(tmp_path, ("mlx5_0:1", ACTIVE, "Ethernet", "200 Gb/sec (4X HDR)")))
     assert _profile("auto", "eth0", adapters) == "roce"
     assert _fastest("roce", adapters) == ["mlx5_0:1"]
-
-
-def test_a_profile_without_an_active_port_is_refused() -> None:
-    with pytest.raises(UndecidedError, match="no InfiniBand port is active"):
-        _profile("infiniband", "eth0", [])
 
 
 def question(**changes: object) -> dict[str, object]:

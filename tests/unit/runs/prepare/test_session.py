@@ -193,15 +193,15 @@ def test_a_node_that_was_ready_and_is_gone_refuses_the_release_of_all(last: obje
     assert refused.value.reasons == {"n2": ("it was ready, and then: broken",)}
 
 
-def test_ctrl_c_while_a_node_does_not_answer_before_the_release_starts_no_rank() -> None:
-    with pytest.raises(InterruptedBeforeReleaseError, match="before any rank was started"):
-        skew_and_rest(*pongs(["n1", "n3"]), ("", Interrupted("interrupted")), to=protocol.Ping)
+BY_HAND = protocol.Stopping("stopped with pylaunch stop by anna@laptop", 1.0, by_hand=True)
 
 
-def test_a_stop_by_hand_before_the_release_starts_no_rank() -> None:
-    stopped = protocol.Stopping("stopped with pylaunch stop by anna@laptop", 1.0, by_hand=True)
-    with pytest.raises(InterruptedBeforeReleaseError, match="by anna@laptop before any rank was started"):
-        skew_and_rest(*pongs(["n1", "n3"]), ("n2", stopped), to=protocol.Ping)
+@pytest.mark.parametrize(
+    ("last", "words"), [(("", Interrupted("interrupted")), "interrupted"), (("n2", BY_HAND), "by anna@laptop")]
+)
+def test_an_interrupt_or_a_stop_by_hand_before_the_release_starts_no_rank(last: tuple[str, object], words: str) -> None:
+    with pytest.raises(InterruptedBeforeReleaseError, match=f"{words} before any rank was started"):
+        skew_and_rest(*pongs(["n1", "n3"]), last, to=protocol.Ping)
 
 
 def names(count: int) -> list[str]:

@@ -160,17 +160,8 @@ def test_options_of_a_pasted_line_apply_where_no_flag_overrides_them(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "train.py").write_text("from accelerate import Accelerator")
-    words = (
-        "OMP_NUM_THREADS=2",
-        "torchrun",
-        "--standalone",
-        "--nproc_per_node=2",
-        "--max-restarts",
-        "3",
-        "train.py",
-        "-x",
-    )
-    chosen, flags = start.understood(StartFlags(max_restarts=1, words=words), None)
+    line = "OMP_NUM_THREADS=2 torchrun --standalone --nproc_per_node=2 --max-restarts 3 train.py -x"
+    chosen, flags = start.understood(StartFlags(max_restarts=1, words=tuple(line.split())), None)
     assert (chosen.words, chosen.framework) == (("train.py", "-x"), Framework.ACCELERATE)
     assert (flags.nproc_per_node, flags.max_restarts, flags.env) == (2, 1, ("OMP_NUM_THREADS=2",))
     assert (

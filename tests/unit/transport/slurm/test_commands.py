@@ -82,10 +82,8 @@ def test_the_number_of_gpus_of_a_job_on_each_node() -> None:
     ],
 )
 def test_gpus_in_total_or_by_task_must_be_requested_by_steps(requested: str, shares: bool) -> None:
-    assert (
-        commands.shares_gpus(JOB.format("gpu:3", "", "gpu:2(IDX:0-1)").replace(" MinCPUs", f" {requested} MinCPUs"))
-        is shares
-    )
+    job = JOB.format("gpu:3", "", "gpu:2(IDX:0-1)").replace(" MinCPUs", f" {requested} MinCPUs")
+    assert commands.shares_gpus(job) is shares
 
 
 def test_a_job_has_its_state_its_nodes_and_its_gpus() -> None:
