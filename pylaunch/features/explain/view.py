@@ -125,19 +125,17 @@ def _show_nothing(explained: LogExplanation) -> None:
     if verdict.survived:
         count = len(verdict.survived)
         forms = "1 line has" if count == 1 else f"{count} lines have"
-        console.data(f"{_SURVIVED if record is None else _nothing(record)} in {_read(explained)}")
+        found = "no error ended a program" if record is None else _nothing(record)
+        console.data(f"{found} in {_read(explained)}")
         after = "the log continues after" if record is None or not _is_done(record) else "the run ended well after"
         console.data(f"  {forms} the form of an error, and {after}; the last is")
         _show_evidence(verdict.survived[-1:])
     else:
-        console.data(f"{_nothing(record)} in {_read(explained)}: {_LOOKED_FOR}")
+        looked_for = "no known text, no line with the form of an error (level, exception, errno, signal, exit status)"
+        console.data(f"{_nothing(record)} in {_read(explained)}: {looked_for}")
     if verdict.last is not None:
         console.data(f"  the last line is {_shown(verdict.last)}")
     _show_suggestions(verdict.suggestions)
-
-
-_SURVIVED = "no error ended a program"
-_LOOKED_FOR = "no known text, and no line with the form of an error (level, exception, errno, signal, exit status)"
 
 
 def _nothing(record: RunRecord | None) -> str:

@@ -134,10 +134,6 @@ def _of_still_ranks(waits: _Waits, ranks: list[int]) -> Confidence:
     return HIGH if is_sure else MEDIUM
 
 
-def _of_joint_call(waits: _Waits, ranks: list[int]) -> Confidence:
-    return _of_minority(waits, ranks) if waits.is_joint else LOW
-
-
 def _ended(waits: _Waits, *, few: bool) -> list[int]:
     """Return the ranks that ended while others of their groups wait, if they are few; else the ranks that wait."""
     pending, all_ended = waits.graph.pending, waits.world.evidence.ended.keys()
@@ -201,7 +197,8 @@ WAITS = (
     _Row(HangKind.SILENT, lambda waits: waits.silent, "{waits}; {who} {answer}: {places}", LOW, STACKS_OF),
     _Row(HangKind.TRANSPORT, lambda waits: waits.world.numbers if waits.is_transport else (),
          "{waits}, " + ALL_CALLED, MEDIUM, CHECK),
-    _Row(HangKind.LATE, lambda waits: waits.outside, LATE, _of_joint_call),
+    _Row(HangKind.LATE, lambda waits: waits.outside, LATE,
+         lambda waits, ranks: _of_minority(waits, ranks) if waits.is_joint else LOW),
     _Row(HangKind.TRANSPORT, lambda waits: waits.in_calls, "{waits}, and none finishes", LOW),
     _Row(HangKind.BUSY, _last_ones, "{ended}; {sides}", LOW),
     _Row(HangKind.STUCK, lambda waits: _are_stuck(waits, waits.world.live()),

@@ -233,20 +233,19 @@ class _Judge:
     def _fatal(self, roots: list[Candidate]) -> list[Candidate]:
         """Return the roots that ended a process."""
         counted = [each for each in roots if self._counts(each)]
-        by_signal = {each: None for each in counted if self._facts.ended_by_signal and not self._is_exception(each)}
+        raised = self._facts.is_in_exception
+        by_signal = [each for each in counted if not raised(each.match.file, each.match.line)]
+        by_signal = by_signal if self._facts.ended_by_signal else []
         for each in counted if by_signal else ():
             if each not in by_signal:
                 self._reject(each, "a signal ended the processes: they survived this exception")
-        counted = list(by_signal) or counted
+        counted = by_signal or counted
         survived = [
             each for each in counted if each.match.signature.id not in NO_RETURN and self._is_survived(each.match)
         ]
         for each in survived:
             self._reject(each, "the process made progress after it")
         return [each for each in counted if each not in survived]
-
-    def _is_exception(self, candidate: Candidate) -> bool:
-        return self._facts.is_in_exception(candidate.match.file, candidate.match.line)
 
     def _is_survived(self, match: LogMatch) -> bool:
         return self._facts.is_survived(match.file, match.line, match.origin)

@@ -31,7 +31,7 @@ def test_a_failed_run_without_a_known_text_is_not_called_a_run_without_a_failure
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = shown(capsys, Status.FAILED)[-1]
-    assert found.startswith("no text of a known cause found in 1 log (0 lines, 0.0 MB): no known text, and no line")
+    assert found.startswith("no text of a known cause found in 1 log (0 lines, 0.0 MB): no known text, no line")
     refused = shown(capsys, Status.REFUSED)
     assert refused[1:] == ["  n1: no route"], "no rank was started, so there are no logs to speak of"
     assert shown(capsys, Status.DONE)[-1].startswith("no failure found in 1 log (0 lines, 0.0 MB): no known text")

@@ -30,6 +30,8 @@ _EQUAL_SIZES = ("ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "BROADCAST", "REDUCE
 """Operations whose number of elements is the same on all ranks."""
 
 _GUID = re.compile(r"\bGUID (?P<name>[^\s(]{1,60})")
+"""Name of a group on all ranks: the numbers `PG ID` are counted on each rank for itself."""
+
 _NAME = re.compile(r"(?P<name>[^\s(]{1,60})")
 _VARIANTS = re.compile(r"^_|_BASE$|_COALESCED$")
 """Marks of the variants of an operation: _ALLGATHER_BASE is ALLGATHER."""
@@ -145,7 +147,8 @@ def _groups(lines: Iterable[LogMatch]) -> dict[str, _GroupProgress]:
             wait = WaitedCollective(int(named["seq"]), operation, named.get("numel", ""))
             operations[rank].add(wait)
         if "enqueued" in named:
-            group = _group_name(named.get("group", ""))
+            found = _GUID.search(printed := named.get("group", "")) or _NAME.match(printed.strip())
+            group = UNNAMED if found is None else found["name"]
             enqueued, completed = int(named["enqueued"]), int(named["completed"])
             progress = groups[group]
             progress.enqueued[rank] = max(enqueued, progress.enqueued.get(rank, enqueued))
@@ -167,12 +170,6 @@ def _wait(progress: _GroupProgress, rank: int, wait: WaitedCollective) -> None:
     order = (wait.number, not wait.operation, wait.operation, wait.elements)
     if known is None or order < (known.number, not known.operation, known.operation, known.elements):
         progress.waits[rank] = wait
-
-
-def _group_name(printed: str) -> str:
-    """Return the name of a group that is the same on all ranks: `PG ID`s are counted on each rank for itself."""
-    found = _GUID.search(printed) or _NAME.match(printed.strip())
-    return UNNAMED if found is None else found["name"]
 
 
 def _deviating(groups: Mapping[str, _GroupProgress]) -> DeviatingRanks | None:
