@@ -13,7 +13,7 @@ from pylaunch.terminal.doors import Names, Verb
 VERBS = {
     "env": Verb(
         "pylaunch.features.provision.env_command",
-        "Lock the Python environment of the hosts; lint variables",
+        "Lock the Python environment of the hosts, and show it",
         after="trust",
         names=Names.HOSTS,
         subcommands=("lock", "show"),

@@ -25,7 +25,7 @@ from pylaunch.terminal import console, document, options
 
 @click.group()
 def command() -> None:
-    """Lock the Python environment that provision installs, and lint environment variables.
+    """Lock the Python environment that provision installs, and show it.
 
     The Python environment belongs to a cluster and lives next to its inventory, in .pylaunch/environment. Projects with
     a name for theirs, in pylaunch.toml, have one each.
