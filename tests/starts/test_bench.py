@@ -55,3 +55,16 @@ with time_limited("stuck", timedelta(seconds=0.1)):
     assert ended.returncode == 1
     assert ended.stderr.endswith("StageTimeoutError: stuck did not end within 0.1 s\n")
     assert "in wait" in ended.stderr
+
+
+def test_a_stage_that_keeps_the_interpreter_from_running_ends_its_rank_too() -> None:
+    script = """
+import ctypes
+from datetime import timedelta
+from pylaunch.features.bench.ranks.bench_rank import time_limited
+with time_limited("import", timedelta(seconds=0.1)):
+    ctypes.PyDLL(None).sleep(60)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 1
+    assert "Timeout" in ended.stderr

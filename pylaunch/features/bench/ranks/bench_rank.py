@@ -131,16 +131,25 @@ def peer_of(pairs: list[list[int]]) -> int | None:
     return None if node is None else node * MINE.local_world_size + MINE.local_rank
 
 
+REPORTED_S = 2.0
+"""For Python code to end a rank after its limit."""
+
+
 @contextlib.contextmanager
 def time_limited(stage: str, limit: timedelta) -> Iterator[None]:
-    """End this process with the stacks of its threads if the block takes longer than `limit`."""
+    """End this process with the stacks of its threads if the block takes longer than `limit`.
+
+    faulthandler does so where code of a library, as that of an import, holds the GIL and no thread runs.
+    """
     timer = threading.Timer(limit.total_seconds(), _end, (f"{stage} did not end within {limit.total_seconds():g} s",))
     timer.daemon = True
+    faulthandler.dump_traceback_later(limit.total_seconds() + REPORTED_S, exit=True)
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _end(error: str) -> None:
