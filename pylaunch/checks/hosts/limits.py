@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from pylaunch.agent.probe.readers.devices import infiniband
 from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.agent.probe.readers.hosts import reach as login_readers
 from pylaunch.checks.check import AtStart, Check, asks
@@ -49,11 +50,11 @@ def _files(survey: Survey) -> Iterable[Finding]:
 
 
 def _locked(survey: Survey) -> Iterable[Finding]:
-    needed, severity = (
-        (LOCKED_FOR_RDMA, Severity.FAIL) if survey.wanted.infiniband else (LOCKED_AT_LEAST, Severity.WARN)
-    )
+    adapters = survey.measured(infiniband.adapters)  # Where another check asks for them: not at a start.
     for host, found in survey.measured(host_readers.limits).items():
         soft = found["locked memory"]["soft"]
+        uses_rdma = survey.wanted.infiniband or any(port["state"] == "ACTIVE" for port in adapters.get(host) or ())
+        needed, severity = (LOCKED_FOR_RDMA, Severity.FAIL) if uses_rdma else (LOCKED_AT_LEAST, Severity.WARN)
         if soft is not None and soft < needed:
             text = f"a rank may lock {size(soft)} of memory, expected unlimited: RDMA registers every buffer it sends"
             yield Finding("limits.locked_memory", severity, (host,), text, _FIX, _ROLE)
@@ -83,7 +84,8 @@ CHECKS = (
         "limits.locked_memory",
         "memory a rank may lock",
         "RDMA registers the memory it sends from; a limit makes ibv_reg_mr fail with 'Cannot allocate memory'.",
-        "threshold: 8 MiB, the kernel's default since 5.16; with --infiniband 1 GiB (NCCL's guide: unlimited)",
+        "threshold: with an active adapter or --infiniband 1 GiB (NCCL's guide: unlimited), else 8 MiB (the kernel's"
+        " default since 5.16)",
         Severity.FAIL,
         asks(host_readers.limits),
         _locked,

@@ -5,6 +5,7 @@ import pytest
 from pylaunch.checks.hosts import limits
 from pylaunch.checks.survey import Wanted
 from pylaunch.model.diagnosis.finding import Severity
+from tests.unit.checks.devices import PORT
 from tests.unit.checks.surveys import alike, findings
 
 MIB = 1 << 20
@@ -29,6 +30,7 @@ def test_usual_limits_are_no_finding() -> None:
         (limit(open_files=256), Wanted(), "limits.files", Severity.FAIL),
         (limit(locked_memory=64 << 10), Wanted(), "limits.locked_memory", Severity.WARN),
         (limit(locked_memory=16 * MIB), Wanted(infiniband=True), "limits.locked_memory", Severity.FAIL),
+        ({**limit(), "infiniband.ports": [PORT]}, Wanted(), "limits.locked_memory", Severity.FAIL),
         (limit(processes=500), Wanted(), "limits.processes", Severity.FAIL),
     ],
 )  # fmt: skip
