@@ -24,7 +24,7 @@ from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.cluster import Listing
 from pylaunch.inventory.keys import UNPRIVILEGED, is_true
-from pylaunch.inventory.load import listing_of
+from pylaunch.inventory.load import is_host_list, listing_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.cluster import Host as ClusterHost
 from pylaunch.probe.ask import Unreachable, ask, parted
@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "role(name): what this role is to bring about")
     inventory = Path(config.getoption("--inventory"))
     config.stash[CLUSTER] = load_cluster(inventory, limit=config.getoption("--limit"))
-    config.stash[LISTING] = listing_of(inventory.absolute())
+    config.stash[LISTING] = listing_of(inventory if is_host_list(inventory) else inventory.absolute())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -98,6 +98,15 @@ def test_every_role_that_is_applied_can_be_taken_back() -> None:
     assert set(undone) == applied
 
 
+def test_the_specifications_know_hosts_without_an_inventory_file() -> None:
+    words = (sys.executable, "-m", "pytest", "--quiet", str(content.specifications_directory()))
+    found = subprocess.run(
+        (*words, "--inventory", "n1,n2", "--collect-only"), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert found.returncode == 0, found.stdout
+    assert "n2" in found.stdout
+
+
 def load(playbook: Path) -> list[dict[str, Any]]:
     plays: list[dict[str, Any]] = yaml.safe_load(playbook.read_text())
     return plays

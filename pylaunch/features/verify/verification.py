@@ -57,12 +57,15 @@ def verify(
     """Run the specifications of `roles`, () is all, against every host. Failures are in the report.
 
     `limit` has reduced `cluster`: pytest reads the inventory again. `deep` reads every file of the Python environments;
-    `junit` keeps the JUnit report. Raises UsageError without an inventory or without pytest, PylaunchError when pytest
-    cannot run.
+    `junit` keeps the JUnit report. Raises UsageError without an inventory or without pytest, and for a role that does
+    not exist, PylaunchError when pytest cannot run.
     """
     _require_tools()
     if not cluster.sources:
         raise UsageError("verify needs an inventory that names the hosts", hint="pylaunch verify -i cluster.ini")
+    known = sorted(each.name for each in content.roles_directory().iterdir())
+    if unknown := sorted({*roles} - {*known}):
+        raise UsageError(f"no such role: {', '.join(unknown)}", hint=f"roles: {', '.join(known)}")
     if junit is not None and not junit.absolute().parent.is_dir():
         # pytest would make the directory: one that is misspelt is an error, as for every other file.
         text = f"--junit {junit}: cannot be written: no such directory: {junit.parent}"

@@ -26,3 +26,11 @@ def test_a_report_in_a_directory_that_does_not_exist_is_refused_before_a_host_is
         verification.verify(cluster, junit=tmp_path / "elsewhere" / "report.xml")
     assert refused.value.hint == f"mkdir -p {tmp_path / 'elsewhere'}"
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_role_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("cluster.ini",))
+    with pytest.raises(UsageError, match="no such role: python_evn") as refused:
+        verification.verify(cluster, roles=("python_env", "python_evn"))
+    assert refused.value.hint is not None
+    assert "python_env" in refused.value.hint
