@@ -350,7 +350,7 @@ def remarks(plan: RunPlan) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """An attempt that was decided: every node with the commands that it will execute."""
+    """A planned attempt: every node with the commands that it will execute."""
 
     plan: RunPlan
     commands: tuple[tuple[NodePlan, NodeCommand], ...]

@@ -61,7 +61,7 @@ class AttachOptions:
     progress_every_s: float = 0.0
     relays_output: bool = True
     tail: int | None = None
-    """Begin with the last lines of each stream, this many; None is with the first line."""
+    """Number of last lines of each stream to begin with; None begins with the first line."""
 
     may_lead: bool = True
     """Lead the run if no process on this machine does; otherwise only watch it."""

@@ -37,7 +37,7 @@ class LogQuery:
     """Follow the logs until the run ends."""
 
     tail: int | None = None
-    """Begin with the last lines of each stream, this many; None is with the first line."""
+    """Number of last lines of each stream to begin with; None begins with the first line."""
 
 
 def read_logs(record: RunRecord, query: LogQuery, emit: Emitter, interrupts: InterruptSource | None = None) -> None:

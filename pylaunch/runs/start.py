@@ -1,6 +1,6 @@
 """Start a run: plan it, begin its record, run its attempts to the end.
 
-    planned  = plan_start(cluster, job, runs.new_run_id(), say)           of `render.py`: no host is contacted
+    planned  = plan_start(cluster, job, runs.new_run_id(), say)   of `render.py`: no host is contacted
     recorded = begin(planned, options, emit)           the run has an id, and a record that other verbs find
     outcome  = run(recorded, options, emit)            attempts: connect, prepare, release, follow
 

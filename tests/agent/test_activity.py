@@ -33,7 +33,7 @@ def test_output_and_steps_of_ranks_are_signs_of_life(node: Node, tmp_path: Path)
 
 
 def test_signs_of_life_come_with_the_end_of_earlier_output() -> None:
-    """And not with the next look at the logs."""
+    """They do not wait for the next look at the logs."""
     mine, other = socket.socketpair()
     with mine, other:
         controller, run = (

@@ -140,7 +140,7 @@ def test_a_run_ends_once(ending: Run) -> None:
 def test_a_run_that_is_aborted_lets_its_agent_wait_while_its_container_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time for Prepare and Release is over then."""
+    """The limit for Prepare and Release does not end the agent meanwhile."""
     goes_on = threading.Event()
     root = open_root(str(tmp_path / "root"))
     directory = root.run("r1")

@@ -89,7 +89,7 @@ def _free(survey: Survey) -> Iterable[Finding]:
     taken = found["taken"] if found is not None else None
     if taken is None:
         return
-    by = f"held by {' '.join(taken['by'].split())}" if taken["by"] else f"not to be had: {taken.get('why')}"
+    by = f"held by {' '.join(taken['by'].split())}" if taken["by"] else f"not available: {taken.get('why')}"
     run = f", run {taken['run']}" if taken["run"] and taken["run"] not in taken["by"] else ""
     text = f"rendezvous port {survey.wanted.port} is {by}{run}"
     if survey.wanted.any_port:
@@ -157,7 +157,7 @@ def blames(failed: Iterable[Pair], measured: Iterable[Pair]) -> tuple[Blame, ...
 
 
 def failures(ends: Mapping[Pair, Mapping[str, mesh.End]]) -> dict[tuple[str, frozenset[str]], set[Pair]]:
-    """Return way to fail and the kinds of port that fail so → pairs."""
+    """Return the pairs that fail, by how they fail and the kinds of port that fail so."""
     found: dict[tuple[str, frozenset[str]], set[Pair]] = {}
     for pair, tried in ends.items():
         kinds: dict[str, set[str]] = {}

@@ -34,7 +34,7 @@ def watch_attempts(record: RunRecord) -> str | None:
 
 
 class Spectator:
-    """Keeps the model of a run that is followed and left alone."""
+    """Shows the state of a run that it follows and does not lead."""
 
     def __init__(self, view: View) -> None:
         self._view = view

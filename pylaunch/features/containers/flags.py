@@ -37,7 +37,7 @@ OPTIONS = (
 
 
 def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
-    """Take the values of OPTIONS, of which one is there, out of `given`, and return what they change in a job.
+    """Take the values of OPTIONS, at least one of which is set, out of `given`; return what they change in a job.
 
     Raises UsageError.
     """

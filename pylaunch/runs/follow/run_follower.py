@@ -48,7 +48,7 @@ class OutputRelay:
         """Longest interval in seconds at which the progress of ranks is emitted; 0 is never."""
 
         self.tail: int | None = None
-        """Begin with the last lines of each stream, this many; None is with the first line."""
+        """Number of last lines of each stream to begin with; None begins with the first line."""
 
         self._fleet = fleet
         self._emit = emit

@@ -20,7 +20,7 @@ def test_distributions_are_read_from_their_directories_and_normalized(tmp_path: 
 def test_a_directory_of_packages_that_cannot_be_read_is_not_an_empty_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of an environment of conda, whose digest is not known either."""
+    """The digest of a conda environment is unknown, too."""
     packages = tmp_path / "lib" / "python3.12" / "site-packages"
     packages.mkdir(parents=True)
     (tmp_path / "lib" / "libpython.so").touch()

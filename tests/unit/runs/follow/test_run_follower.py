@@ -91,7 +91,7 @@ def test_a_rank_fails_when_it_writes_its_own_exception(message: protocol.RankEnd
 
 
 class Watched:
-    """A follower that does not lead, with connections that end only when they are told to."""
+    """A follower without the lead, whose connections end only when a test ends them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Fleet, "_begin_call", lambda *_: None)
