@@ -125,12 +125,14 @@ def judge(survey: Survey, checks: Iterable[Check]) -> tuple[Finding, ...]:
 
 
 def _judged(check: Check, survey: Survey) -> list[Finding]:
-    """Return the findings of `check`; one about all hosts if it cannot judge their answers."""
+    """Return the findings of `check`; if it cannot judge an answer, those before it and one about all hosts."""
+    found: list[Finding] = []
     try:
-        return list(check.judge(survey))
+        found.extend(check.judge(survey))
     except MALFORMED as error:
         text = f"{check.title}: the answers of these hosts cannot be compared ({what_is_wrong(error)})"
-        return [Finding(check.id, Severity.UNKNOWN, tuple(survey.looks), text)]
+        found.append(Finding(check.id, Severity.UNKNOWN, tuple(survey.looks), text))
+    return found
 
 
 def _unmeasured(check: Check, survey: Survey, reported: set[tuple[str, str]]) -> Iterable[Finding]:

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -51,17 +52,18 @@ def test_every_check_tolerates_any_answer_of_one_host(data: st.DataObject) -> No
 X_Y: ReadingKey[int] = ReadingKey("x.y")
 
 
-def _counts(found: Survey) -> list[Finding]:
-    return [
-        Finding("x.y", Severity.WARN, (host,), "many") for host, count in found.measured(X_Y).items() if count + 0 > 1
-    ]
+def _counts(found: Survey) -> Iterator[Finding]:
+    for host, count in found.measured(X_Y).items():
+        if count + 0 > 1:
+            yield Finding("x.y", Severity.WARN, (host,), "many")
 
 
 COUNTS = Check("x.y", "counted", "why", "threshold", Severity.WARN, lambda host, wanted: {"x.y": None}, _counts)
 
 
 def test_answers_that_cannot_be_judged_pass_no_check() -> None:
-    (found,) = judge(survey({"n1": {"x.y": 5}, "n2": {"x.y": {}}, "n3": {"x.y": 0}}), [COUNTS])
+    before, found = judge(survey({"n1": {"x.y": 5}, "n2": {"x.y": {}}, "n3": {"x.y": 0}}), [COUNTS])
+    assert (before.severity, before.hosts) == (Severity.WARN, ("n1",))
     assert (found.severity, found.hosts) == (Severity.UNKNOWN, ("n1", "n2", "n3"))
     assert "the answers of these hosts cannot be compared (TypeError" in found.text
 
