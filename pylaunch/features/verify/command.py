@@ -121,7 +121,7 @@ def summary(results: Sequence[SpecificationResult], hosts: int, seconds: str) ->
     kept = len(results) - sum(counts.values())
     parts = [f"{kept} kept", *(f"{count} {words[outcome]}" for outcome, count in counts.items() if count)]
     of = f"{len(results)} promise{'s' * (len(results) != 1)} on {hosts} host{'s' * (hosts != 1)}"
-    return f"{of} in {seconds}: {', '.join(parts) if kept < len(results) else 'all kept'}"
+    return f"{of} in {seconds}: {'all kept' if 0 < kept == len(results) else ', '.join(parts)}"
 
 
 def _kind(result: SpecificationResult) -> _Kind:

@@ -1,6 +1,6 @@
 """Report of `verify` in lines: folded hosts, the reason, and a command."""
 
-from pylaunch.features.verify.command import lines
+from pylaunch.features.verify.command import lines, summary
 from pylaunch.features.verify.specifications import SpecificationResult, results
 
 REPORT = """<testsuites><testsuite>
@@ -34,6 +34,7 @@ def test_skipped_promises_are_counted_below_failed_ones() -> None:
     shown = lines([*skipped, result("n1", "error", "ssh ended")], "c.ini")
     assert shown[0] == "????  n1: packages are held  [gpu_node]"
     assert shown[-1] == "skip  n[1-2]: 1 promise: n[1-2] has no NVIDIA device  [gpu_node]"
+    assert summary([], 0, "2 s") == "0 promises on 0 hosts in 2 s: 0 kept"
 
 
 def test_the_report_of_pytest_is_read_with_its_reasons() -> None:
