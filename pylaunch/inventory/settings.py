@@ -31,18 +31,20 @@ class Settings:
 
 
 def read_settings(directory: Path) -> Settings:
-    """Return the settings in `directory`. Raises UsageError for a file that is no TOML, and for unknown keys."""
+    """Return the settings in `directory`. Raises UsageError for a file that cannot be read or has other keys."""
     settings = directory / SETTINGS
     try:
         text = settings.read_bytes()
     except FileNotFoundError:
         return Settings()
+    except OSError as error:
+        raise UsageError(f"{SETTINGS}: cannot be read: {error.strerror}", hint=f"ls -ld {SETTINGS}") from None
     import tomllib  # noqa: PLC0415 -- 2 ms that a project without settings does not need
 
     try:
         found = converted(tomllib.loads(text.decode()), _File)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        inventory = found.inventory and settings.parent / Path(found.inventory).expanduser()
+    except (ValueError, RuntimeError, msgspec.ValidationError) as error:  # RuntimeError: no such ~user, or too deep.
         keys = 'inventory = "cluster.ini", and below [env]: name = "vision" (letters, digits, . _ -)'
         raise UsageError(f"{SETTINGS}: {error}", hint=keys) from None
-    inventory = found.inventory and settings.parent / Path(found.inventory).expanduser()
     return Settings(inventory or None, found.env.name)
