@@ -27,7 +27,7 @@ from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import fold
-from pylaunch.model.text.argv import Argv
+from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.transport import process
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.sharing import OWN_COMMAND, SSH_PORT, config_word, destination
@@ -83,7 +83,11 @@ def known_keys(file: Path, server: str) -> tuple[HostKey, ...]:
 
 def _entries(file: Path, server: str) -> Iterator[tuple[int, HostKey]]:
     """Yield the keys for `server` that ssh-keygen finds in `file`, each with the number of its line."""
+    if not read_known_hosts(file):
+        return
     found = process.run(("ssh-keygen", "-F", server, "-f", str(file)), timeout_s=ANSWER_TIMEOUT_S)
+    if found.returncode != NO_KEY:
+        found.checked()
     lines = iter(found.stdout.split("\n"))
     for note, line in zip(lines, lines, strict=False):  # "# Host n1 found: line 7", and the line.
         kind, blob = line.split()[1:3]
@@ -107,11 +111,16 @@ def write_known_hosts(path: Path, keys: Sequence[HostKey]) -> None:
 
 
 def read_known_hosts(path: Path) -> str:
-    """Return the text of `path`; "" when there is no such file. Bytes that are not UTF-8 survive a write."""
+    """Return the text of `path`; "" when there is no such file. Bytes that are not UTF-8 survive a write.
+
+    Raises UsageError for a file that cannot be read: it does not say which keys are trusted.
+    """
     try:
         return path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:
         return ""
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}", hint=f"ls -ld {quoted((str(path),))}") from None
 
 
 def _is_key(kind: str, blob: str) -> bool:
@@ -122,6 +131,9 @@ def _is_key(kind: str, blob: str) -> bool:
 
 
 ANSWER_TIMEOUT_S = 10
+NO_KEY = 1
+"""Exit status of ssh-keygen for a server that the file does not name."""
+
 AT_ONCE = 32
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
@@ -318,8 +330,15 @@ def scan_keys(cluster: Cluster) -> KeyOffer:
 
 
 def accept(keys: Sequence[OfferedKey], file: Path) -> tuple[str, ...]:
-    """Write `keys` to `file`; return the places whose old key the user's own file still trusts."""
-    write_known_hosts(file, [each.key for each in keys])
+    """Write `keys` to `file`; return the places whose old key the user's own file still trusts.
+
+    Raises UsageError when it cannot be written.
+    """
+    try:
+        write_known_hosts(file, [each.key for each in keys])
+    except OSError as error:
+        text = f"{file}: cannot be written: {error.strerror}"
+        raise UsageError(text, hint=f"df {quoted((str(file.parent),))}; ls -ld {quoted((str(file.parent),))}") from None
     return tuple(sorted({each.key.place for each in keys if known_keys(_own_file(), each.key.place)}))
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.transport.host_keys import HostKey, known_keys, write_known_hosts
+from pylaunch.errors import UsageError
+from pylaunch.transport.host_keys import HostKey, accept, known_keys, write_known_hosts
 
 BLOB = "AAAAC3NzaC1lZDI1NTE5AAAAIICDgsREyglki0RcQHr7E/qBR5NLWeqRPhlgwG1H4vlS"
 OTHER_BLOB = "AAAAC3NzaC1lZDI1NTE5AAAAIC64eTd3NJaQXqdWAgNrNqLmpqksCKEAUVWKw5LAz0Z2"
@@ -54,3 +55,11 @@ def test_only_the_lines_of_the_servers_change(tmp_path: Path) -> None:
 def test_a_new_file_has_the_keys_alone(tmp_path: Path) -> None:
     write_known_hosts(tmp_path / "known_hosts", [key("n1")])
     assert (tmp_path / "known_hosts").read_text() == f"n1 ssh-ed25519 {BLOB}\n"
+
+
+def test_a_file_that_cannot_be_read_is_not_one_without_keys(tmp_path: Path) -> None:
+    assert known_keys(tmp_path / "absent", "n1") == ()
+    with pytest.raises(UsageError, match="cannot be read"):
+        known_keys(tmp_path, "n1")
+    with pytest.raises(UsageError, match="cannot be written"):
+        accept([], Path("/proc/known_hosts"))
