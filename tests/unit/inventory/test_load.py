@@ -55,6 +55,7 @@ def test_the_inventory_named_in_pylaunch_toml_starts_at_its_directory(working_di
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        ("", "pylaunch.toml: cannot be read: Is a directory"),
         ("inventory = \n", "at line 1"),
         ('inventory = "a"\ninventry = "b"\n', "unknown field `inventry`"),
         ("inventory = 3\n", re.escape("Expected `str | null`, got `int` - at `$.inventory`")),
@@ -70,16 +71,10 @@ def test_the_inventory_named_in_pylaunch_toml_starts_at_its_directory(working_di
 def test_a_wrong_pylaunch_toml_is_refused_with_what_is_wrong(
     working_directory: Path, text: str, complaint: str
 ) -> None:
-    (working_directory / "pylaunch.toml").write_text(text)
+    file = working_directory / "pylaunch.toml"
+    file.write_text(text) if text else file.mkdir()
 
     with pytest.raises(UsageError, match=complaint):
-        load_cluster(None)
-
-
-def test_a_directory_named_pylaunch_toml_is_an_error_of_its_name(working_directory: Path) -> None:
-    (working_directory / "pylaunch.toml").mkdir()
-
-    with pytest.raises(UsageError, match=r"pylaunch\.toml: cannot be read"):
         load_cluster(None)
 
 
