@@ -84,10 +84,11 @@ def _without_provision(found: re.Match[str]) -> str:
     )
 
 
-def as_started(plan: RunPlan) -> Invocation:
-    """Return the inventory for hints about this run: that of this command line, else that of the start, which needs no
-    name where it is the one found here."""
+def as_started(plan: RunPlan, *, for_others: bool = False) -> Invocation:
+    """Return the inventory for hints about this run: that of this command line, unless they are read elsewhere, else
+    that of the start, which needs no name where it is the one found here."""
     given = replace(current(), has_slurm_nodes=bool(plan.slurm_jobs))
+    given = replace(given, inventory=(), source=None) if for_others else given
     if given.inventory or not plan.sources:
         return given
     source = plan.sources[0]
@@ -106,9 +107,9 @@ def _has_environment(invocation: Invocation) -> bool:
     return (project_environment(source or Path("cluster.ini"), name) / "manifest.json").exists()
 
 
-def of_run(plan: RunPlan) -> Callable[[str], str]:
+def of_run(plan: RunPlan, *, for_others: bool = False) -> Callable[[str], str]:
     """Return `completed` for hints about this run."""
-    return partial(completed, invocation=as_started(plan))
+    return partial(completed, invocation=as_started(plan, for_others=for_others))
 
 
 def say(*lines: str, plan: RunPlan | None = None) -> None:

@@ -41,7 +41,7 @@ def command(run: str | None, inventory: Path | None, output: Path | None, *, as_
         file = output or output_file(f"pylaunch-{record.plan.run}.html")
         refuse_existing(file)
         mask = Redaction(known_secrets(record.plan, os.environ))
-        data = page(record, time.time(), mask.hide, hints.of_run(record.plan)).encode("utf-8", "replace")
+        data = page(record, time.time(), mask.hide, hints.of_run(record.plan, for_others=True)).encode(errors="replace")
         with new_file(file) as out:
             out.write(data)
         found.append({"run": record.plan.run, "file": str(file), "bytes": len(data)})

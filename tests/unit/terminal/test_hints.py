@@ -78,6 +78,8 @@ def test_hints_about_a_recorded_run_know_whose_its_nodes_are() -> None:
     with within_a_command():
         assert of_run(plan)("pylaunch check") == "pylaunch check -i /a.ini"
         assert of_run(plan)("pylaunch provision") == "ask the administrator of the nodes for it"
+    with click.Context(click.Command("report"), obj=GIVEN):
+        assert of_run(plan, for_others=True)("pylaunch check") == "pylaunch check -i /a.ini"
 
 
 def test_the_next_step_of_a_run_names_the_inventory_of_its_start_unless_that_is_the_one_found_here(
