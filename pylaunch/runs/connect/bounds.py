@@ -114,6 +114,8 @@ class Scope:
                 return replace(message, ranks=[signs for signs in message.ranks if signs.rank in self._ranks])
             case protocol.Ready():
                 return self._ready(message)
+            case protocol.Refused() if not message.reasons:
+                return protocol.Failed("its agent refuses without a reason")
         return message
 
     def _evidence(self, message: protocol.HostEvidence) -> protocol.HostEvidence:

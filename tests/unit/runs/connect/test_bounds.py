@@ -74,6 +74,7 @@ def test_only_the_first_node_chooses_the_rendezvous_port_and_ports_exist() -> No
     assert isinstance(SECOND.confined(protocol.Ready([], {}, 9, rendezvous_port=29500), ALL), protocol.Failed)
     assert isinstance(FIRST.confined(protocol.Ready([], {}, 9, rendezvous_port=1 << 20), ALL), protocol.Failed)
     assert isinstance(FIRST.confined(protocol.Ready([], {}, -1), ALL), protocol.Failed)
+    assert isinstance(FIRST.confined(protocol.Refused([]), ALL), protocol.Failed)
 
 
 def test_a_node_reports_states_of_its_own_ranks_and_each_once() -> None:
