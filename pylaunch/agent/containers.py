@@ -112,7 +112,7 @@ class JoinableContainer:
         until = time.monotonic() + END_S
         has_ended = False
         try:
-            # Of a signal, docker's client reports 128 and its number, and leaves what it asked for to the daemon.
+            # A docker client that a signal ended exits with 128 plus its number, and the daemon completes its request.
             has_ended = 0 <= self._holder.wait(END_S) < BY_SIGNAL
         except subprocess.TimeoutExpired:
             os.killpg(self._holder.pid, signal.SIGKILL)

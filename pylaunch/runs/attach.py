@@ -104,7 +104,7 @@ def _followed(
     """Follow one attempt; return its outcome as it is recorded, or else as its nodes reported it."""
     plan, run = record.plan, record.plan.run
     recorder = runs.Recorder(run, lambda text: emit(notice(text)))
-    # The controller of a run is that of its next attempt, too, whose record it has not taken yet.
+    # The controller of the first attempt leads the next ones, too, also before it has taken charge of their records.
     is_led = base_of(run) != run and runs.controller(base_of(run)) is not None
     leads = options.may_lead and not is_led and record.outcome is None and recorder.take_charge()
     emit(Attached(record, leads))

@@ -233,7 +233,7 @@ def _lay_out(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> N
 
 
 def _put_missing(root: NodeRoot, tree: str, manifest: TreeManifest) -> None:
-    """Put what `tree` lacks there; what is there stays, as what pruning left of a run."""
+    """Add the files that `tree` lacks. Existing ones stay, such as those of a run whose tree was pruned."""
     os.makedirs(tree, mode=0o700, exist_ok=True)
     for path, mode, _, digest in manifest.files:
         if not os.path.lexists(os.path.join(tree, path)):

@@ -34,7 +34,7 @@ MOST_TEXT = 150
 """Characters of an error, before the line that removes the container: proofs keep 300 of both."""
 
 SETTLED_S = 120.0
-"""Age of a note from which a daemon that answers has done what its client asked for: twice the time of a start."""
+"""Age of a note from which a daemon that answers has completed the request of its client: twice the time of a start."""
 
 THERE, ABSENT, AWAITED, LEFT = "there", "absent", "awaited", "left"
 """States of a container. AWAITED: not there, and may follow; LEFT: there, or not known."""
