@@ -16,6 +16,7 @@ from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import fold, is_address
 from pylaunch.model.run import Event, EventKind
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.protocol.messages import PAUSE_S
 from pylaunch.runs.connect.agent_link import AgentAbsentError
 from pylaunch.runs.connect.bounds import ConnectionEnded, Interrupted
@@ -225,7 +226,8 @@ class Session:
             if barrier.is_settling and barrier.silent:
                 self._emit(notice(f"note: {fold(barrier.silent)} had not answered when another host refused"))
             for name in () if barrier.is_settling else barrier.silent:
-                self._refuse(name, f"not ready within {self._plan.job.start_timeout.total_seconds():g} s", None)
+                late = f"not ready within {self._plan.job.start_timeout.total_seconds():g} s"
+                self._refuse(name, late, f"{pylaunch('check', '--limit', name)}  # or give them more: --start-timeout")
             raise self._not_ready()
 
     async def _hear(self, within_s: float) -> tuple[str, object] | None:

@@ -68,10 +68,9 @@ def test_evidence_about_ranks_and_hosts_of_other_nodes_is_removed() -> None:
 
 
 def test_only_the_first_node_chooses_the_rendezvous_port_and_ports_exist() -> None:
-    assert FIRST.confined(protocol.Ready([], {}, 9, rendezvous_port=29500), ALL) == protocol.Ready(
-        [], {}, 9, rendezvous_port=29500
-    )
-    assert isinstance(SECOND.confined(protocol.Ready([], {}, 9, rendezvous_port=29500), ALL), protocol.Failed)
+    ready = protocol.Ready([], {}, 9, rendezvous_port=29500)
+    assert FIRST.confined(ready, ALL) == ready
+    assert isinstance(SECOND.confined(ready, ALL), protocol.Failed)
     assert isinstance(FIRST.confined(protocol.Ready([], {}, 9, rendezvous_port=1 << 20), ALL), protocol.Failed)
     assert isinstance(FIRST.confined(protocol.Ready([], {}, -1), ALL), protocol.Failed)
     assert isinstance(FIRST.confined(protocol.Refused([]), ALL), protocol.Failed)

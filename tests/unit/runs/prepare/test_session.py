@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import cast
 
 import pytest
@@ -162,11 +163,10 @@ def test_nodes_that_answer_late_get_a_release_with_more_lead(answered_s: float, 
     assert lead_s(answered_s, nodes=4) == pytest.approx(lead + 4 * SENT_S)
 
 
-def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(tuple(Host(f"gpu{number}", f"10.0.0.{number}") for number in (3, 1, 2, 4)))
-    plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+    job = JobSpec(("true",), Framework.COMMAND, "/tmp", start_timeout=timedelta(milliseconds=10))
+    plan = plan_run(cluster, job, "7f3a9c01")
     errors = {
         each.name: LinkError(f"ssh {each.address}: no route (connect to host {each.address})", f"look at {each.name}")
         for each in cluster.hosts
@@ -184,6 +184,8 @@ def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
         "hint: pylaunch trust --limit gpu3",
         "      look at gpu[1-2,4]",
     ]
+    monkeypatch.setattr(Fleet, "connect", lambda *_: asyncio.sleep(0, {}))
+    assert refusal(plan).hint == "pylaunch check --limit gpu[1-4]  # or give them more: --start-timeout"
 
 
 @pytest.mark.parametrize("last", [protocol.Failed("broken"), ConnectionEnded("broken")])
