@@ -11,6 +11,7 @@ from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.quantity import shown_size
 from pylaunch.protocol.examination import RankView
 from pylaunch.store.runs import Recorder
@@ -79,7 +80,8 @@ def recording(recorder: Recorder | None, emit: Emitter) -> Emitter:
 def skipped_line(host: str, skipped: protocol.Skipped) -> str:
     """Return the line that is printed in place of output that was skipped."""
     if skipped.reason:
-        repair = f"; on {host}: chmod 700 {skipped.reason.rpartition(': ')[0]}" if DENIED in skipped.reason else ""
+        repair = quoted(("chmod", "700", skipped.reason.rpartition(": ")[0]))
+        repair = f"; on {host}: {repair}" if DENIED in skipped.reason else ""
         return f"warning: {host}: output cannot be read from here on: {skipped.reason}{repair}"
     source = skipped.stream.partition(".")[0]
     return f"{host}:{source} | … {shown_size(skipped.offset - skipped.start)} skipped, in {host}:{skipped.path}"

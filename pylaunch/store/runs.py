@@ -28,6 +28,7 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of, without_secrets
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.text import typed_json
+from pylaunch.model.text.argv import quoted
 from pylaunch.protocol.examination import RankView
 from pylaunch.store.files import PRIVATE, append, make_private, run_paths, runs_directory, state_directory, write_whole
 
@@ -273,8 +274,9 @@ def read(run: str) -> RunRecord:
             head.started_by,
         )
     except (OSError, msgspec.DecodeError) as error:
-        chown = f"sudo chown -R $USER {paths.directory}"
-        hint = chown if isinstance(error, PermissionError) else f"rm -r {paths.directory}  # forgets this run"
+        place = quoted((str(paths.directory),))
+        is_denied = isinstance(error, PermissionError)
+        hint = f"sudo chown -R $USER {place}" if is_denied else f"rm -r {place}  # forgets this run"
         raise UsageError(f"the record of run {run} cannot be read: {error}", hint=hint) from None
 
 

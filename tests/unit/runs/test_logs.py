@@ -83,7 +83,7 @@ def test_the_logs_of_a_node_that_falls_silent_are_not_awaited_for_ever() -> None
 
     async def write_on(fleet: Fleet) -> None:
         while True:
-            arrive(fleet, ("n1", protocol.Skipped("0.out", 0, 1, "0.out", "gone")))
+            arrive(fleet, ("n1", protocol.Skipped("0.out", 0, 1, "0.out", "/a b: Permission denied")))
             await asyncio.sleep(0.005)
 
     async def read() -> None:
@@ -101,5 +101,5 @@ def test_the_logs_of_a_node_that_falls_silent_are_not_awaited_for_ever() -> None
             writing.cancel()
 
     asyncio.run(read())
-    assert len(listener.phases) > 1
+    assert listener.phases[0].endswith("; on n1: chmod 700 '/a b'")
     assert listener.phases[-1] == "n2: silent for 0.2 s; the logs may continue"

@@ -118,14 +118,16 @@ def test_a_record_that_cannot_be_written_is_reported_once_and_stands_in_the_way_
     assert runs.controller("7f3a9c01") is None
 
 
-def test_a_record_that_only_another_user_can_read_is_reported_and_never_forgotten() -> None:
+def test_a_record_of_another_user_is_reported_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a start with sudo. Here, nobody can read it: a loop of links."""
+    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}/my state")
     plan = run_paths("7f3a9c01").plan
     plan.parent.mkdir(parents=True)
     plan.symlink_to(plan)
     reported: list[str] = []
     assert list(runs.readable(reported.append)) == []
     assert reported[0].startswith("error: the record of run 7f3a9c01 cannot be read: ")
+    assert f"rm -r '{plan.parent}'" in reported[0]
     runs.prune(keep=0)
     assert runs.ids() == ["7f3a9c01"]
 
