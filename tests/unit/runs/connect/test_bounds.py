@@ -71,9 +71,8 @@ def test_only_the_first_node_chooses_the_rendezvous_port_and_ports_exist() -> No
     ready = protocol.Ready([], {}, 9, rendezvous_port=29500)
     assert FIRST.confined(ready, ALL) == ready
     assert isinstance(SECOND.confined(ready, ALL), protocol.Failed)
-    assert isinstance(FIRST.confined(protocol.Ready([], {}, 9, rendezvous_port=1 << 20), ALL), protocol.Failed)
-    assert isinstance(FIRST.confined(protocol.Ready([], {}, -1), ALL), protocol.Failed)
-    assert isinstance(FIRST.confined(protocol.Refused([]), ALL), protocol.Failed)
+    for wrong in (protocol.Ready([], {}, 9, rendezvous_port=1 << 20), protocol.Ready([], {}, -1), protocol.Refused([])):
+        assert isinstance(FIRST.confined(wrong, ALL), protocol.Failed)
 
 
 def test_a_node_reports_states_of_its_own_ranks_and_each_once() -> None:
