@@ -1,7 +1,7 @@
 """The only importer of ansible_runner: a playbook in, values out.
 
     PlaybookRun ──► run_playbook ──► Progress …          as it happens
-                                 ──► PlaybookResult      per host: counts, failures, what every task returned
+                                 ──► PlaybookResult      failures and changes of tasks, each with its host
 
 Ansible runs in a thread of its own; its event handler only enqueues. The caller's thread takes the events, so that
 `on_event` may be slow and Ctrl-C arrives where it is expected. Ansible's settings come from the ansible.cfg the user
@@ -25,7 +25,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pylaunch.base.dataclass import dataclass, field
@@ -116,9 +115,6 @@ class PlaybookResult:
     """Result of a playbook. It completed on every host that has no failure here."""
 
     failures: tuple[Failure, ...]
-    returned: Mapping[str, Mapping[str, Mapping[str, Any]]]
-    """Host → task name → return value of the task's module."""
-
     changes: tuple[TaskChange, ...] = ()
 
     @property
@@ -131,7 +127,6 @@ class PlaybookResult:
         """Return the results of runs on different hosts as one."""
         return cls(
             tuple(failure for each in results for failure in each.failures),
-            {host: tasks for each in results for host, tasks in each.returned.items()},
             tuple(change for each in results for change in each.changes),
         )
 
@@ -212,12 +207,11 @@ class _Stop:
 
 
 class _Collected:
-    """Failures, results and output collected from Ansible's events."""
+    """Failures, changes and output collected from Ansible's events."""
 
     def __init__(self) -> None:
         self._failures: list[Failure] = []
         self._changes: list[TaskChange] = []
-        self._returned: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._stats: Mapping[str, Any] | None = None
         self._failed_items: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         """Results of the failed items of a loop, by host and id of the task."""
@@ -239,8 +233,6 @@ class _Collected:
         if status is TaskStatus.OK and result.get("changed"):
             status = TaskStatus.CHANGED
         host, role, task = body["host"], body.get("role", "").removeprefix(f"{COLLECTION}."), body["task"]
-        if status is not TaskStatus.STARTED:
-            self._returned.setdefault(host, {})[task] = result
         if status is TaskStatus.CHANGED:
             self._changes.append(TaskChange(host, role, task, tuple(_diffs(result))))
         if status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE) and not body.get("ignore_errors"):
@@ -256,7 +248,7 @@ class _Collected:
         # A failure that a rescue section handled does not count.
         failed = {*self._stats["failures"], *self._stats["dark"]}
         failures = tuple(each for each in self._failures if each.host in failed)
-        return PlaybookResult(failures, MappingProxyType(self._returned), tuple(self._changes))
+        return PlaybookResult(failures, tuple(self._changes))
 
 
 _STATUSES = {

@@ -33,7 +33,6 @@ from pylaunch.verdict.logs.scan import scan
 from tests.agent.controller import task
 from tests.features.report import samples
 
-CASES = Path(__file__).parents[1] / "cases"
 SLOW_S = 5.0
 """Processor time for one content of a few kilobytes: far more than any reader takes."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.store import content
-from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
+from pylaunch.transport.runner import PlaybookRun, run_playbook
 
 HERE = Cluster((Host("here", "127.0.0.1", Connection.LOCAL),))
 
@@ -22,6 +22,9 @@ PLAY = """
       pylaunch.cluster.manifest: "{{ {'role': 'r', 'path': path} | combine(item) }}"
       loop: "{{ steps }}"
       ignore_errors: true
+      register: done
+    - ansible.builtin.copy: {content: "{{ done.results | to_json }}", dest: "{{ answers }}"}
+      check_mode: false
 """
 
 
@@ -39,10 +42,10 @@ def run(manifest: Path, *steps: dict[str, Any], check: bool = False) -> list[dic
         link = playbook.parents[1] / name
         if not link.is_symlink():
             link.symlink_to(content.content_directory() / name)
-    variables = {"steps": steps, "path": str(manifest)}
-    done: PlaybookResult = run_playbook(PlaybookRun(playbook, HERE, extra_vars=variables, check=check))
-    (returned,) = done.returned["here"].values()
-    answers: list[dict[str, Any]] = returned["results"]
+    written = manifest.parents[1] / "answers.json"
+    variables = {"steps": steps, "path": str(manifest), "answers": str(written)}
+    assert run_playbook(PlaybookRun(playbook, HERE, extra_vars=variables, check=check)).ok
+    answers: list[dict[str, Any]] = json.loads(written.read_text())
     return answers
 
 

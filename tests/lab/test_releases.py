@@ -44,10 +44,7 @@ def test_a_release_is_provisioned_verified_and_runs(nodes: Lab) -> None:
     assert first.ok, first.stderr
     again = site(nodes)
     assert again.ok, again.failures
-    changed = [
-        (host, name) for host, all_ in again.returned.items() for name, each in all_.items() if each.get("changed")
-    ]
-    assert changed == []
+    assert again.changes == ()
     assert "2 hosts: nothing to change" in nodes.pylaunch("provision", *inventory).stderr
     verified = nodes.pylaunch("verify", *inventory)
     assert verified.returncode == ExitCode.DONE, verified.stdout

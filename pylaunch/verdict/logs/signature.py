@@ -152,11 +152,6 @@ class SignatureCatalogue:
         """Return the signatures of a page, in the order of its text."""
         return [each for each in self.signatures.values() if each.page == page]
 
-    @property
-    def pages(self) -> list[str]:
-        """Names of the pages."""
-        return sorted({each.page for each in self.causes.values()})
-
 
 _REQUIRED = {"role", "means", "anchors", "pattern"}
 _OPTIONAL = {

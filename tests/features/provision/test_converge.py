@@ -34,7 +34,7 @@ def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
 
     def recorded(run: PlaybookRun, **_: object) -> PlaybookResult:
         runs.append(run)
-        return PlaybookResult((), {})
+        return PlaybookResult(())
 
     monkeypatch.setattr(convergence, "run_playbook", recorded)
     monkeypatch.setattr(convergence, "disconnect", lambda cluster: None)

@@ -30,7 +30,7 @@ def test_a_plan_that_cannot_become_root_prints_the_flag_to_use(
     request = ProvisionRequest(cluster, ProvisionOptions(), Path("environment"))
     plan = ProvisionPlan(request, ProvisionSurvey(Wanted({}, ()), {}, {}))
     failure = Failure("n1", "time_sync", "Configure chrony", "Missing sudo password")
-    result = PlaybookResult((failure,), {})
+    result = PlaybookResult((failure,))
     monkeypatch.setattr(command, "look_ahead", lambda plan, emit: ProvisionReport(plan, None, result))
     command._looked_ahead(plan)
     printed = capsys.readouterr().err

@@ -4,7 +4,6 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.features.slurm.door import NodeSource, SchedulerFlags, SlurmSource, node_source, request
-from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.terminal.doors import NodesWanted
@@ -92,5 +91,4 @@ def test_a_plan_without_a_job_has_the_requested_gpus_of_each_node(
     assert f"its options: sbatch --nodes=2 {option}\n" in capsys.readouterr().err
 
 
-CLUSTER = Cluster((Host("n2", "10.0.0.2"),))
 JOB = JobSpec(("train.py",), Framework.DIRECT, "/")

@@ -16,7 +16,6 @@ CASES = Path(__file__).parents[2] / "cases"
 NAMES = ("n1", "n2", "n3")
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{index}", devices=(0, 1)) for index, name in enumerate(NAMES)))
 
-Change = Mapping[str, Any]
 PORT: dict[str, Any] = {
     "adapter": "mlx5_0", "port": 1, "state": "ACTIVE", "physical_state": "LinkUp", "rate_gbps": 400.0,
 }  # fmt: skip

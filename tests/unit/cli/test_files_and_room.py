@@ -9,9 +9,7 @@ import pytest
 from pylaunch.cli.commands.prepare import check as check_command
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
-from pylaunch.model.cluster import Cluster, Host
-
-CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
+from pylaunch.model.cluster import Cluster
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])

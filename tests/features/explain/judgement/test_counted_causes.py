@@ -4,9 +4,6 @@ import pytest
 
 from tests.features.explain.judgement.verdicts import named_in, verdict_on
 
-TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 88, in <module>\n    main()\n'
-
-
 OF_TOOLS = {
     "n1:1:1 [0] p2p.cc:262 NCCL WARN Cuda failure 'peer access is not supported between these devices'": "no-transport",
     "[E1120 21:04:34.46 socket.cpp:957] [c10d] The client socket has timed out after 900s whi": (

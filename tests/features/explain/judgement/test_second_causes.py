@@ -7,10 +7,6 @@ from tests.features.explain.judgement.verdicts import named_in
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 12, in <module>\n    main()\n'
 
 ON_A_CPU = "W1025 08:07:07.1 7 xla_bridge.py:364] No GPU/TPU found, falling back to CPU.\n"
-
-
-ABSENT, HUB = "FileNotFoundError: [Errno 2] No such file or directory:", "/h/.cache/huggingface/hub"
-IMPORT = "ImportError: cannot import name 'client' from"
 NO_ANSWER = "[c10d] The client socket has timed out after 300000ms while trying to connect to ({}, 51216).\n"
 
 
@@ -35,9 +31,6 @@ NO_ANSWER = "[c10d] The client socket has timed out after 300000ms while trying 
 )
 def test_a_text_with_a_second_cause(log: str, causes: str) -> None:
     assert named_in(log) == causes
-
-
-IMPORT = "ImportError: cannot import name 'MAJOR' from 'builder' (/tmp/builder.py)\n"
 
 
 @pytest.mark.parametrize(
