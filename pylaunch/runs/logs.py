@@ -104,7 +104,6 @@ def _wanted(query: LogQuery, link: AgentLink) -> protocol.Follow:
 class CollectedLogs:
     """Logs that were copied to a directory."""
 
-    directory: Path
     files: frozenset[Path]
     size: int
     """Bytes."""
@@ -142,7 +141,7 @@ def collect_logs(
     collector = Collector(directory, emit)
     streams = [*rank_streams(record.plan), *LAUNCHER_STREAMS]
     read_logs(record, LogQuery(record.plan.nodes, streams), collector.take, interrupts)
-    return CollectedLogs(directory, frozenset(collector.files), collector.size)
+    return CollectedLogs(frozenset(collector.files), collector.size)
 
 
 class Collector:

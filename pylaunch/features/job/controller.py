@@ -72,9 +72,8 @@ class PlannedPart:
 
 @dataclass(frozen=True)
 class PartOver:
-    """The run of a part is over: its outcome, or the error that ended it before its ranks ran."""
+    """The run of a part is over. The error ended it before its ranks ran."""
 
-    outcome: Outcome | None
     error: PylaunchError | None = None
 
 
@@ -164,11 +163,11 @@ class _PartRun:
         options = replace(self.planned.options, hold=self._hold)
         try:
             outcome = run(begin(planned, options, self._emit), options, self._emit, self._interrupter)
-            over, status, reason = PartOver(outcome), outcome.status, outcome.reason
+            over, status, reason = PartOver(), outcome.status, outcome.reason
         except InterruptedBeforeReleaseError as error:
-            over, status, reason = PartOver(None, error), Status.STOPPED, error.message
+            over, status, reason = PartOver(error), Status.STOPPED, error.message
         except PylaunchError as error:
-            over, status, reason = PartOver(None, error), Status.REFUSED, error.message
+            over, status, reason = PartOver(error), Status.REFUSED, error.message
         self._show(self.planned, over)
         return status, reason
 

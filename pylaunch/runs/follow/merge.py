@@ -32,9 +32,6 @@ class MergedLine:
     """A line, and all of its writers."""
 
     sources: tuple[LineSource, ...]
-    channel: str
-    """out or err."""
-
     text: str
 
 
@@ -102,7 +99,7 @@ class Merge:
         for source in sources:
             if self._queues[source, channel]:
                 self._enqueue((source, channel))
-        return MergedLine(sources, channel, text)
+        return MergedLine(sources, text)
 
     def _enqueue(self, stream: tuple[LineSource, str]) -> None:
         """Queue the first line of a stream as its next one."""

@@ -305,7 +305,6 @@ class Requested:
     flags: StartFlags
     """With the options of the command line of another launcher."""
 
-    program: Program
     job: JobSpec
     secrets: Secrets
     tree: Tree | None
@@ -336,7 +335,7 @@ def requested(
         raise
     env = environment(flags.env, flags.secret, ours)
     job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
-    return Requested(flags, chosen, job, env.secrets, tree)
+    return Requested(flags, job, env.secrets, tree)
 
 
 def start_options(flags: StartFlags, job: JobSpec, secrets: Secrets, tree: Tree | None) -> "StartOptions":

@@ -408,7 +408,7 @@ class _Tracer:
     def __init__(self, scanner: _Scanner, file: str, held: bytes) -> None:
         self._scanner = scanner
         self._held = held
-        self._file, self._units = file, UnitGatherer(file)
+        self._units = UnitGatherer(file)
         self._next, self._number = 0, 0
         """Position and number of the next line to read, while chains are gathered."""
 

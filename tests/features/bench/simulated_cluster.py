@@ -54,17 +54,6 @@ class SimulatedScore:
     accused_nodes: int
     """Good nodes that were called slow."""
 
-    measured_links: int
-    """Planted links that a round contained, between good nodes."""
-
-    found_links: int
-    accused_links: int
-    unclear: int
-    abstained: bool
-    is_path_named: bool
-    is_path_found: bool
-    """All nodes that were called apart are behind the slow path."""
-
 
 def planted(nodes: int, bad: int, links: int, seed: int) -> SimulatedCluster:
     """Return a cluster with `bad` slow nodes and `links` slow links, at 30 to 80 % of the normal rate.
@@ -89,12 +78,5 @@ def simulated(cluster: SimulatedCluster, seed: int) -> SimulatedScore:
     again = [rate for pairs in rounds for rate in cluster.measured(pairs)]
     verdict = pair_verdict(screening, again)
     accused = {each.node for each in verdict.nodes}
-    links = {each.pair for each in verdict.links}
     bad = set(cluster.slow_nodes)
-    seen = {pair for pair in cluster.slow_links if not bad & set(pair)}
-    return SimulatedScore(
-        len(numbers) + len(rounds), len(bad), len(accused & bad), len(accused - bad),
-        len(seen), len(links & seen), len(links - set(cluster.slow_links)),
-        len(verdict.unclear), bool(verdict.abstained),
-        bool(verdict.apart), bool(verdict.apart) and set(verdict.apart) <= cluster.far,
-    )  # fmt: skip
+    return SimulatedScore(len(numbers) + len(rounds), len(bad), len(accused & bad), len(accused - bad))

@@ -18,7 +18,7 @@ def test_each_hint_of_a_part_has_the_inventory_of_the_command_line(capsys: pytes
     part = cast("PlannedPart", SimpleNamespace(part=SimpleNamespace(name="trainer")))
     with click.Context(click.Command("start"), obj=Invocation(verbs=VERBS, inventory=("-i", "cluster.ini"))):
         view = JobView([part])
-    view.show(part, PartOver(None, ClusterNotReadyError("refused", hint="pylaunch check")))  # As its thread does.
+    view.show(part, PartOver(ClusterNotReadyError("refused", hint="pylaunch check")))  # As its thread does.
     assert capsys.readouterr().err.endswith("hint: pylaunch check -i cluster.ini\n")
     finding = Finding("storage.room", Severity.WARN, ("n1",), "full", fix="pylaunch clean --limit n1")
     view.show(part, finding)

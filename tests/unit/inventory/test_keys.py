@@ -23,7 +23,7 @@ def test_devices_are_numbers_ranges_and_lists_of_them_in_the_order_written(
 
 @pytest.mark.parametrize("value", ["first", "3-1", True, {"0": 1}, [[0]], "-1", "1.5", [None], "0-2,1"])
 def test_devices_that_are_not_numbers_or_named_twice_are_refused_with_the_value(value: object) -> None:
-    with pytest.raises(ValueError, match=r"got |device 1 is named twice in '0-2,1'"):
+    with pytest.raises(ValueError, match="device 1 is named twice in '0-2,1'" if value == "0-2,1" else "got "):
         keys.devices(value)
 
 

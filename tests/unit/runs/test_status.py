@@ -1,4 +1,4 @@
-"""States of runs."""
+"""States of runs, and how they are followed without the lead."""
 
 import asyncio
 from types import SimpleNamespace
@@ -10,9 +10,10 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import RunRecord
-from pylaunch.runs import status
-from pylaunch.runs.connect.agent_link import AgentLink, LinkError
+from pylaunch.runs import attach, status
+from pylaunch.runs.connect.agent_link import AgentLink, LinkError, RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.follow.run_follower import RunFollower
 
 
 def record(run: str) -> RunRecord:
@@ -50,3 +51,28 @@ def test_a_node_that_falls_silent_before_it_reports_its_end_keeps_nobody_waiting
     monkeypatch.setattr(status, "SILENT", 0.01)
     [found] = status.statuses([record("7f3a9c01")])
     assert (found.outcome, found.state) == (None, "not answering")
+
+
+def test_a_node_that_has_lost_a_released_run_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller of the run is alive, so that the run is not settled."""
+    monkeypatch.setattr(attach, "is_settled", lambda _: False)
+    gone: list[str] = []
+
+    async def connect(*_: object) -> dict[str, LinkError]:
+        return {"n1": RunUnknownError("no run 7f3a9c01 here")}
+
+    running = SimpleNamespace(hello=SimpleNamespace(phase="running"))
+    fleet = cast(Fleet, SimpleNamespace(connect=connect, links={"n2": running}))
+    follower = cast(RunFollower, SimpleNamespace(leads=False, nothing_there=gone.append))
+    asking = attach.attach_all(fleet, record("7f3a9c01"), follower)
+    assert (asyncio.run(asyncio.wait_for(asking, 20)), gone) == ({}, ["n1"])
+
+
+def test_a_view_that_cannot_be_printed_ends_the_following() -> None:
+    """`pylaunch status --watch RUN | head -1`, of a run that continues for days."""
+
+    def look() -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        asyncio.run(asyncio.wait_for(attach._watched(asyncio.Event().wait(), look), 20))

@@ -39,8 +39,6 @@ class FirstEnd:
     code: int
     """Exit code; the negative number of a signal."""
 
-    match: LogMatch
-
 
 @dataclass(frozen=True)
 class RankEnds:
@@ -159,7 +157,7 @@ def _first_end(matches: Sequence[LogMatch], printed: Mapping[int, KeptLine]) -> 
         return None
     named = {name.rstrip("23"): value for name, value in chosen.groups.items()}
     code = int(named["code"]) if "code" in named else -SIGNAL_NUMBERS.get(named["signal"], 0)
-    return FirstEnd(int(named["rank"]), code, chosen)
+    return FirstEnd(int(named["rank"]), code)
 
 
 SIGNAL_NUMBERS = {
