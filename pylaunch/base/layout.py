@@ -85,10 +85,6 @@ class RunDirectory:
         return self.file("logs")
 
     @property
-    def ranks(self) -> str:
-        return self.file("ranks")
-
-    @property
     def short(self) -> str:
         return self.file("short")
 

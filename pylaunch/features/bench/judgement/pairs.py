@@ -50,11 +50,8 @@ class Screening:
     """Result of the first rounds."""
 
     nodes: int
-    reference: float
-    """Median of the nodes' scores in GB/s."""
-
     link_threshold: float
-    """Share of the reference below which a link is low."""
+    """Share of the reference, the median of the nodes' medians, below which a link is low."""
 
     scores: Mapping[int, float]
     """Node → median of its rounds relative to the reference."""
@@ -130,11 +127,11 @@ def screened(rates: Iterable[PairRate], nodes: int) -> Screening:
     links = tuple(dict.fromkeys(pair for _, pair in low if is_normal[pair[0]] and is_normal[pair[1]]))
     good = tuple(node for node in reversed(ranked) if node not in suspects and node not in at_links)
     doubtful = tuple(node for node in ranked if sum(node in pair for _, pair in low) > 1)
-    return Screening(nodes, reference, threshold, scores, suspects, links, good, doubtful, found, noise)
+    return Screening(nodes, threshold, scores, suspects, links, good, doubtful, found, noise)
 
 
 def _abstaining(nodes: int, reason: str) -> Screening:
-    return Screening(nodes, 0.0, 0.0, {}, (), (), (), abstained=reason)
+    return Screening(nodes, 0.0, {}, (), (), (), abstained=reason)
 
 
 def noise_of(shares: list[float]) -> float:
