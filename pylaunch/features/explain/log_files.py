@@ -13,7 +13,7 @@ from pylaunch.model.text.quantity import shown_size
 
 BLOCK = 1 << 20
 LONGEST_FILE = 1 << 34
-"""Bytes of one file that are read, after decompression: half an hour of work."""
+"""Bytes of one file that are read, after decompression: a quarter of an hour of work."""
 
 LONGEST_LINE = 1 << 16
 """Bytes of a line that are kept: no program prints a longer one about a failure."""
