@@ -15,6 +15,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.manifest import File
+from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.quantity import shown_size
 from pylaunch.probe.answers import NotAnAnswerError, decoded
 from pylaunch.runs.connect.fleet import Fleet
@@ -56,7 +57,7 @@ class NotShippedError(Exception):
 
     def __init__(self, reason: str, full: str = "") -> None:
         super().__init__(reason)
-        room = "quota -s" if os.strerror(errno.EDQUOT) in reason else f"df -h {full}"
+        room = "quota -s" if os.strerror(errno.EDQUOT) in reason else f"df -h {quoted((full,))}"
         self.hint = room if full else None
         self.implies = frozenset(("workdir-missing", "path-missing", *(("disk-full",) if full else ())))
         """Codes of reasons of the agent that follow from this one. `full`: directory without room for the code."""

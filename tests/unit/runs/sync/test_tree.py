@@ -4,6 +4,7 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import SymbolicLink
+from pylaunch.runs.sync.ship import NotShippedError
 from pylaunch.runs.sync.tree import Tree, read_tree
 
 
@@ -84,3 +85,7 @@ def test_the_inventory_settings_and_vault_files_are_never_shipped(tmp_path: Path
     tree = read_tree(tmp_path, ("!cluster.ini", "!*.yml"), private=private)
     assert names(tree) == ["train.py"]
     assert sorted(tree.withheld) == ["cluster.ini", "conf/keys.yml", "group_vars/", "pylaunch.toml"]
+
+
+def test_a_full_directory_that_a_node_names_is_one_word_of_the_hint() -> None:
+    assert NotShippedError("No space left on device", "/x; reboot").hint == "df -h '/x; reboot'"
