@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -143,9 +144,16 @@ def job_changes(given: dict[str, Any]) -> Callable[[JobSpec], JobSpec]:
 def start_source(given: dict[str, Any], *, has_inventory: bool) -> StartSource | None:
     """Take the values of options of nodes out of `given`, and return the source of nodes; None for the inventory.
 
-    Raises UsageError for a contradiction.
+    A feature is asked in a job of its scheduler, and where one of its options is given. Raises UsageError for a
+    contradiction.
     """
-    return next((door.start_source(given, has_inventory=has_inventory) for door in _doors("NODES")), None)
+    for door in _doors("NODES"):
+        if os.environ.get(door.JOB_ID) or any(given[each.name] != each.default for each in door.OPTIONS):
+            source: StartSource | None = door.start_source(given, has_inventory=has_inventory)
+            return source
+        for each in door.OPTIONS:
+            del given[each.name]
+    return None
 
 
 def hosts_to_ask(inventory: Path | None, limit: str | None) -> Cluster:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pylaunch.model.cluster import Cluster
     from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
-    from pylaunch.render import PlannedRun
     from pylaunch.runs.events import StartEvent
     from pylaunch.terminal.options import Option
 
@@ -127,8 +126,8 @@ class StartNodes:
     """Nodes of a start."""
 
     cluster: Cluster
-    recorded: Callable[[PlannedRun], PlannedRun] = lambda planned: planned
-    """Return a plan of these nodes as it is recorded."""
+    submitted_job: str | None = None
+    """Slurm job that was submitted for this start; the plan records it."""
 
     end: Callable[[bool], None] = lambda is_good: None
     """End nodes that are there for this start alone; the argument is the success of the run."""

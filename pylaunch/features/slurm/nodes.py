@@ -22,7 +22,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import ignore
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import quoted
-from pylaunch.render import PlannedRun, plan_start
+from pylaunch.render import plan_start
 from pylaunch.store import runs
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import NodesWanted, StartNodes
@@ -53,19 +53,10 @@ def nodes_of_start(kind: NodeSource, flags: SchedulerFlags, wanted: NodesWanted,
     refuse_variables(plan_start(_unknown_nodes(asked), job, runs.new_run_id(), ignore), ignore)
     allocation = allocate(asked, _show)
     try:
-        yield _submitted(allocation)
+        yield StartNodes(allocation.cluster, allocation.job.id, lambda is_good: allocation.end(is_good=is_good))
     except BaseException:
         allocation.end(is_good=False)
         raise
-
-
-def _submitted(allocation: Allocation) -> StartNodes:
-    """Return the nodes of a job that pylaunch submitted, and that ends with the run."""
-
-    def recorded(planned: PlannedRun) -> PlannedRun:
-        return replace(planned, plan=replace(planned.plan, submitted_job=allocation.job.id))
-
-    return StartNodes(allocation.cluster, recorded, lambda is_good: allocation.end(is_good=is_good))
 
 
 def end_submitted_for(job_id: str, outcome: Outcome | None) -> None:

@@ -75,7 +75,8 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
             nodes = stack.enter_context(source.nodes(wanted, asked.job))
         if source is None and not nodes.cluster.sources:
             console.say("no inventory, so this machine alone; others: -H gpu01,gpu02, or pylaunch init 'gpu[01-02]'")
-        planned = nodes.recorded(plan_start(nodes.cluster, asked.job, runs.new_run_id(), console.say))
+        planned = plan_start(nodes.cluster, asked.job, runs.new_run_id(), console.say)
+        planned = replace(planned, plan=replace(planned.plan, submitted_job=nodes.submitted_job))
         features.refuse_variables(planned, console.say)
         if flags.dry_run:
             document.show({"plan": plan.as_json(planned)})
