@@ -1,4 +1,4 @@
-"""Find the inventory, let Ansible parse it, and apply `--limit`.
+"""Find the inventory, which `pylaunch.toml` may name, let Ansible parse it, and apply `--limit`.
 
 Hosts may be named on the command line instead of in a file: Ansible's host list, `gpu01,gpu02,`. It has no directory of
 its own, so the project directory `.pylaunch` is in the working directory.
@@ -23,18 +23,20 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
-from pylaunch.errors import InventoryError
+from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import InventoryError, UsageError
 from pylaunch.inventory.cluster import Complaint, Listing, group_in_use, limited, read_hosts, with_loopback
-from pylaunch.inventory.settings import read_settings
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import expand, fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.secret import sounds_secret
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.redaction import secrets_in
+from pylaunch.model.text.typed_json import converted
 from pylaunch.store.files import cache_directory, project_known_hosts, write_whole
 from pylaunch.transport import process
 
@@ -206,6 +208,47 @@ def ignored(stderr: str, directory: str) -> list[str]:
     """Return the parts of the inventory that Ansible ignored with a warning."""
     twice = [f"{place.removeprefix(f'{directory}/')}: {warning}" for warning, place in _DUPLICATE.findall(stderr)]
     return twice + _SKIPPED.findall(stderr)
+
+
+SETTINGS = "pylaunch.toml"
+
+
+class _Environment(msgspec.Struct, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")] | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    inventory: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    env: _Environment = msgspec.field(default_factory=_Environment)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Values of the file; those of an absent file are empty."""
+
+    inventory: Path | None = None
+    env_name: str | None = None
+    """Python environment of this project: the name of its directory on the hosts."""
+
+
+def read_settings(directory: Path) -> Settings:
+    """Return the settings of `directory`. Raises UsageError for a file that cannot be read or has other keys."""
+    settings = directory / SETTINGS
+    try:
+        text = settings.read_bytes()
+    except FileNotFoundError:
+        return Settings()
+    except OSError as error:
+        raise UsageError(f"{SETTINGS}: cannot be read: {error.strerror}", hint=f"ls -ld {SETTINGS}") from None
+    import tomllib  # noqa: PLC0415 -- 2 ms that a project without settings does not need
+
+    try:
+        found = converted(tomllib.loads(text.decode()), _File)
+        inventory = found.inventory and settings.parent / Path(found.inventory).expanduser()
+    except (ValueError, RuntimeError, msgspec.ValidationError) as error:  # RuntimeError: no such ~user, or too deep.
+        keys = 'inventory = "cluster.ini", and below [env]: name = "vision" (letters, digits, . _ -)'
+        raise UsageError(f"{SETTINGS}: {error}", hint=keys) from None
+    return Settings(inventory or None, found.env.name)
 
 
 INVENTORY = "cluster.ini"

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
-from pylaunch.inventory.load import source_of
-from pylaunch.inventory.settings import read_settings
+from pylaunch.inventory.load import read_settings, source_of
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.text.argv import quoted
 from pylaunch.store.files import project_environment

@@ -7,8 +7,7 @@ from typing import Any
 
 from pylaunch.base.dataclass import asdict
 from pylaunch.base.rank_environment import Layer, compose
-from pylaunch.inventory.load import is_host_list, source_of
-from pylaunch.inventory.settings import SETTINGS, read_settings
+from pylaunch.inventory.load import SETTINGS, is_host_list, read_settings, source_of
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.job import TREE, Container
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RunPlan

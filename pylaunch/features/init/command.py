@@ -16,8 +16,7 @@ from pylaunch.features.init.choices import PROVISIONED, FoundHost, ProposedValue
 from pylaunch.features.init.host_readings import examine, routes
 from pylaunch.features.init.inventory_text import inventory_text
 from pylaunch.features.init.sources import NamedHosts, named_hosts
-from pylaunch.inventory.load import INVENTORY
-from pylaunch.inventory.settings import read_settings
+from pylaunch.inventory.load import INVENTORY, read_settings
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import pylaunch

@@ -17,7 +17,7 @@ from pylaunch.features.provision.environments.environment import (
 )
 from pylaunch.features.provision.environments.resolution import CONTROLLER_PYTHON
 from pylaunch.inventory import load_cluster
-from pylaunch.inventory.settings import read_settings
+from pylaunch.inventory.load import read_settings
 from pylaunch.model.text.quantity import counted
 from pylaunch.store.files import project_environment
 from pylaunch.terminal import console, document, options
