@@ -71,6 +71,8 @@ class _Reader:
         try:
             read_logs(self._record, self._query, self._receive, self._interrupter)
             self._put(None)
+        except KeyboardInterrupt:
+            pass  # The reader has left.
         except PylaunchError as error:
             self._put(error)
 

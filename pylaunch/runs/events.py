@@ -77,6 +77,12 @@ def recording(recorder: Recorder | None, emit: Emitter) -> Emitter:
     return record
 
 
+def contact_line(event: Event) -> str:
+    """Return the line for a CONTACT_LOST or CONTACT_REGAINED."""
+    is_lost = event.kind is EventKind.CONTACT_LOST
+    return f"{event.host}: " + (f"{event.text}; trying to reach it again" if is_lost else "reached again")
+
+
 def skipped_line(host: str, skipped: protocol.Skipped) -> str:
     """Return the line that is printed in place of output that was skipped."""
     if skipped.reason:

@@ -1,30 +1,25 @@
 """Read the logs of a run from its nodes, or copy all of them to this machine."""
 
 import errno
-import math
 import os
 import stat
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import IO
 
-from pylaunch import protocol
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.hostset import fold
+from pylaunch.model.job import OnHang
 from pylaunch.model.plan import NodePlan
-from pylaunch.model.run import Event, RunRecord
-from pylaunch.runs.connect.agent_link import AgentLink
-from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS, ConnectionEnded, ForeignMessage, Interrupted, overstepped
+from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS
 from pylaunch.runs.connect.fleet import Fleet, on_fleet, raise_if_none
-from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, RunEvent, notice, skipped_line
-from pylaunch.runs.follow.run_follower import LAST_S, rank_streams
+from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, RunEvent, contact_line, notice
+from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.transport.interrupts import Interrupter, InterruptSource
-from pylaunch.transport.steady_clock import patience
-
-SILENT_S = 20.0
-"""Time without a message after which nodes count as silent: their agents may be stopped, and have no heartbeat here."""
 
 
 @dataclass(frozen=True)
@@ -41,63 +36,50 @@ class LogQuery:
 
 
 def read_logs(record: RunRecord, query: LogQuery, emit: Emitter, interrupts: InterruptSource | None = None) -> None:
-    """Emit the output written until now, or with `follow` until the run ends. An interrupt ends only the reading.
+    """Emit the output written until now, or with `follow` until the run ends.
 
-    Raises ClusterNotReadyError when no node can be reached.
+    Raises ClusterNotReadyError when no node can be reached. An interrupt ends the following; before the end of what was
+    written, it raises KeyboardInterrupt.
     """
 
     async def work(fleet: Fleet) -> None:
-        names = [node.host.name for node in query.nodes]
-        failures = await fleet.unless_interrupted(fleet.connect(names, "attach"))
-        raise_if_none(record, {name: str(error) for name, error in failures.items()}, of=names)
-        for name, error in failures.items():
-            emit(notice(f"{name}: {error}"))
-        await fleet.send({name: _wanted(query, link) for name, link in fleet.links.items()})
-        await relay(fleet, emit, query)
+        try:
+            await fleet.unless_interrupted(_read(record, query, fleet, emit))
+        except KeyboardInterrupt:
+            if not query.follow:
+                raise
 
     on_fleet(record.plan, record.agent, work, source=Interrupter() if interrupts is None else interrupts)
 
 
-async def relay(fleet: Fleet, emit: Emitter, query: LogQuery, silent_s: float = SILENT_S) -> None:
-    """Relay output until every node has sent what the query wants, or all others are silent; or until an interrupt."""
-    waiting = set(fleet.links)
-    while waiting:
-        try:
-            async with patience(math.inf if query.follow else silent_s):
-                host, message = await fleet.inbox.hear()
-                while host in fleet.links.keys() - waiting:  # A rank that writes on does not speak for a silent node.
-                    _emit(fleet, emit, host, message)
-                    host, message = await fleet.inbox.hear()
-        except TimeoutError:
-            emit(notice(f"{fold(waiting)}: silent for {silent_s:g} s; the logs may continue"))
-            return
-        _emit(fleet, emit, host, message)
-        match message:
-            case protocol.Finished() | protocol.Failed() | ConnectionEnded():
-                waiting.discard(host)
-            case protocol.CaughtUp() if not query.follow:
-                waiting.discard(host)
-            case Interrupted():
-                return
+async def _read(record: RunRecord, query: LogQuery, fleet: Fleet, emit: Emitter) -> None:
+    names = [node.host.name for node in query.nodes]
+    failures = await fleet.connect(names, "attach")
+    raise_if_none(record, {name: str(error) for name, error in failures.items()}, of=names)
+    job = replace(record.plan.job, hang_after=None, on_hang=OnHang.OBSERVE)
+    plan = replace(record.plan, job=job, nodes=tuple(query.nodes))
+    follower = RunFollower(plan, fleet, partial(_show, emit), streams=query.streams, leads=False)
+    follower.relay.tail = query.tail
+    follower.relay.lag = LIVE_LAG if query.follow else None
+    to_end = query.follow and record.outcome is None
+    for name, error in failures.items():
+        if to_end and not error.is_final:
+            follower.not_reached(name, str(error), host_answers=error.host_answers)
+        else:
+            emit(notice(f"{name}: {error}"))
+            follower.nothing_there(name)
+            follower.relay.behind.discard(name)
+    await follower.read(to_end=to_end)
+    if unread := follower.relay.behind | (follower.live if to_end else set()):
+        emit(notice(f"{fold(unread)}: no connection; the logs may continue"))
 
 
-def _emit(fleet: Fleet, emit: Emitter, host: str, message: object) -> None:
-    match message:
-        case protocol.Output():
-            emit(LinesWritten(host, message.stream, message.text, fleet.our_time(host, message.time)))
-        case protocol.Skipped():
-            emit(notice(skipped_line(host, message)))
-        case ForeignMessage():
-            emit(notice(overstepped(host, message)))
-
-
-def _wanted(query: LogQuery, link: AgentLink) -> protocol.Follow:
-    return protocol.Follow(
-        {},
-        query.streams,
-        tail=query.tail,
-        lag=LIVE_LAG if query.follow else None,
-    )
+def _show(emit: Emitter, event: RunEvent) -> None:
+    """Emit output, and what is said about it: not what happens to the run."""
+    if isinstance(event, LinesWritten) or (isinstance(event, Event) and event.kind is EventKind.NOTICE):
+        emit(event)
+    elif isinstance(event, Event) and event.kind in (EventKind.CONTACT_LOST, EventKind.CONTACT_REGAINED):
+        emit(notice(contact_line(event)))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import os
 import runpy
 import signal
 import subprocess
@@ -14,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from pylaunch import api
+from pylaunch.agent.shared import processes
 from tests.documents import ROOT
-from tests.starts.cluster import DirectoryCluster, appears
+from tests.starts.cluster import DirectoryCluster, appears, gone
 
 EXAMPLE = ROOT / "examples" / "from_python.py"
 QUICK = api.StartOptions()
@@ -128,6 +130,11 @@ def test_another_process_attaches_to_a_run_by_its_id(nodes: DirectoryCluster, tm
     assert run.id == name
     following = run.logs(ranks=[0], follow=True)
     assert next(following).text == "begun"
+    connections = [each for each in processes.mine() if each.parent == os.getpid() and " attach " in each.command]
+    assert connections
+    for each in connections:
+        os.kill(each.pid, signal.SIGKILL)
+        gone(each.pid)
     go.touch()
     assert [line.text for line in following] == ["ended"]
     assert run.wait(timeout_s=60).status is api.Status.DONE

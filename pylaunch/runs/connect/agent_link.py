@@ -235,7 +235,9 @@ async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call)
     Raises AgentAbsentError when it must be installed first, LinkError for everything else.
     """
     if host.connection is Connection.NONE:
-        raise LinkError("not in the inventory, so not connected to", "name an inventory that has it with -i")
+        raise LinkError(
+            "not in the inventory, so not connected to", "name an inventory that has it with -i", is_final=True
+        )
     connector = connector_of(host, known_hosts)
     if host.slurm_job is not None and call.verb == "open":
         call = replace(call, within_s=SLURM_OPENS_S)

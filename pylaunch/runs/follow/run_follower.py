@@ -1,7 +1,7 @@
 """Follow a run from its release (or attach) to its end, as `run_state` decides."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 
 from pylaunch import protocol
@@ -50,12 +50,17 @@ class OutputRelay:
         self.tail: int | None = None
         """Number of last lines of each stream to begin with; None begins with the first line."""
 
+        self.lag: int | None = LIVE_LAG
+        """Bytes of a stream that may wait before the oldest are skipped; None skips nothing."""
+
         self._fleet = fleet
         self._emit = emit
         self._streams = streams
         self._offsets: dict[str, dict[str, int]] = {node.host.name: {} for node in plan.nodes}
-        self._behind = set(self._offsets)
-        """Hosts that still send output from before this controller connected."""
+        self.behind = set(self._offsets)
+        """Hosts that have not sent all output from before this controller connected."""
+
+        self._has_caught_up = False
 
     def request(self, activity_s: float, host: str | None = None) -> protocol.Follow:
         """Return the request of all output, or of that after the last line of `host`.
@@ -65,7 +70,7 @@ class OutputRelay:
         offsets = {} if host is None else self._offsets[host]
         tail = None if offsets else self.tail
         wanted = min(filter(None, (activity_s, self.progress_every_s)), default=0.0)
-        return protocol.Follow(offsets, self._streams, tail=tail, lag=LIVE_LAG, activity_s=wanted)
+        return protocol.Follow(offsets, self._streams, tail=tail, lag=self.lag, activity_s=wanted)
 
     def take(self, host: str, message: protocol.Output | protocol.Skipped | protocol.Activity) -> None:
         """Emit a message of `host`."""
@@ -82,12 +87,10 @@ class OutputRelay:
 
     def note_caught_up(self, host: str, message: object, live: Iterable[str]) -> None:
         """Call `on_caught_up` once no live host sends output from before the connection any more."""
-        if not self._behind:
-            return
-        self._behind.intersection_update(live)
         if isinstance(message, protocol.CaughtUp):
-            self._behind.discard(host)
-        if not self._behind:
+            self.behind.discard(host)
+        if not self._has_caught_up and self.behind.isdisjoint(live):
+            self._has_caught_up = True
             self.on_caught_up()
 
 
@@ -138,6 +141,7 @@ class RunFollower:
         """Hosts without a connection, which a follower that does not lead calls."""
 
         self._interrupts = 0
+        self._reads_to_end = True
         self._give_up_at: float | None = None
         self._loading: asyncio.Task[Judge] | None = None
         """Loads what judges a failure, while the nodes stop."""
@@ -172,6 +176,17 @@ class RunFollower:
 
         Without the lead also when some have finished, and no other answers within its timeout.
         """
+        await self.read()
+        judge = None if self._loading is None else await self._loading
+        outcome = self._state.outcome(steady_clock.now())
+        if outcome.causes:
+            outcome = (judge or _judge())(outcome, self._plan)
+        self._emit(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
+        return outcome
+
+    async def read(self, *, to_end: bool = True) -> None:
+        """Follow without an outcome. Unless `to_end`, return when all output from before the connection has arrived."""
+        self._reads_to_end = to_end
         self._fleet.keep_watch(self._state.live, self._plan.job.node_timeout.total_seconds(), leads=self.leads)
         for host in self._unreached:
             self._fleet.reconnect(host)
@@ -187,19 +202,13 @@ class RunFollower:
             self._jobs.end()
             watching.cancel()
             await asyncio.wait({watching})
-        judge = None if self._loading is None else await self._loading
-        outcome = self._state.outcome(steady_clock.now())
-        if outcome.causes:
-            outcome = (judge or _judge())(outcome, self._plan)
-        self._emit(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
-        return outcome
 
     def _request(self, host: str | None = None) -> protocol.Follow:
         """Return the request of all output and signs of life, or of those after the last line of `host`."""
         return self.relay.request(hang_watch.interval_s(self._plan), host)
 
     async def _follow_messages(self) -> None:
-        while self._state.live:
+        while self._awaited():
             try:
                 async with asyncio.timeout_at(self._give_up_at):
                     host, message = await self._fleet.inbox.hear()
@@ -209,16 +218,20 @@ class RunFollower:
             await self._on_message(host, message)
             self.relay.note_caught_up(host, message, self._state.live)
             if not self.leads:
-                self._await_others()
+                self._await_others(host, message)
             elif self._state.stop is not None and self._state.stop != ordered:
                 await self._stop_all(self._state.stop)
 
-    def _await_others(self) -> None:
-        """Limit the wait while only nodes that have finished are reached."""
-        if not self._state.finished or self._fleet.links.keys() & self._state.live:
-            self._give_up_at = None
-        else:
+    def _awaited(self) -> Collection[str]:
+        return self._state.live if self._reads_to_end else self.relay.behind.intersection(self._state.live)
+
+    def _await_others(self, host: str, message: object) -> None:
+        """Limit the wait while no awaited node is reached: to the end, only once another one has finished."""
+        awaited = self._awaited()
+        if self._fleet.links.keys().isdisjoint(awaited) and (self._state.finished or not self._reads_to_end):
             self._give_up_within(self._plan.job.node_timeout.total_seconds())
+        elif self._reads_to_end or (host in awaited and isinstance(message, protocol.Output | protocol.Skipped)):
+            self._give_up_at = None  # Of past output alone, connections that end again and again have a limit.
 
     def _report_failure(self, watching: asyncio.Task[None]) -> None:
         if not watching.cancelled() and (error := watching.exception()) is not None:

@@ -34,6 +34,7 @@ from pylaunch.runs.events import (
     RunEvent,
     Start,
     StartEvent,
+    contact_line,
 )
 from pylaunch.runs.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.terminal import console, hints
@@ -100,10 +101,8 @@ class Live:
             self._is_stopping = True
         elif event.kind in (EventKind.HANG, EventKind.ADVANCING):
             show_hang(event, self._label)
-        elif event.kind is EventKind.CONTACT_LOST:
-            console.say(f"{self._label}{event.host}: {event.text}; trying to reach it again")
-        elif event.kind is EventKind.CONTACT_REGAINED:
-            console.say(f"{self._label}{event.host}: reached again")
+        elif event.kind in (EventKind.CONTACT_LOST, EventKind.CONTACT_REGAINED):
+            console.say(self._label + contact_line(event))
 
     def _output(self, written: LinesWritten) -> None:
         """`n1:0 | text`, a whole block of lines at once."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections.abc import Coroutine
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
@@ -93,13 +94,14 @@ def test_a_rank_fails_when_it_writes_its_own_exception(message: protocol.RankEnd
 class Watched:
     """A follower without the lead, whose connections end only when a test ends them."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, to_end: bool = True) -> None:
         monkeypatch.setattr(Fleet, "_begin_call", lambda *_: None)
         self.listener, self.fleet, self.sent = Listener(), Fleet(PLAN, "v"), list[object]()
         for name in PLAN.cluster.names:
             self.link(name)
         self.follower = RunFollower(PLAN, self.fleet, self.listener, streams=[], leads=False)
-        self.following = asyncio.ensure_future(self.follower.follow())
+        reading = self.follower.follow() if to_end else self.follower.read(to_end=False)
+        self.following = asyncio.ensure_future(cast("Coroutine[None, None, Outcome]", reading))
 
     def link(self, name: str) -> None:
         async def send(message: object) -> None:
@@ -150,5 +152,23 @@ def test_a_follower_without_the_lead_awaits_a_node_out_of_reach_until_its_timeou
         assert run.follower._give_up_at is None
         run.following.cancel()
         await asyncio.wait({run.following})
+
+    asyncio.run(story())
+
+
+def test_a_connection_that_ends_again_and_again_delays_past_output_until_the_timeout_of_its_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        run = Watched(monkeypatch, to_end=False)
+        await run.hear(("n1", protocol.CaughtUp()), ("n3", protocol.CaughtUp()), ("n2", ConnectionEnded("broken")))
+        run.link("n2")
+        await run.hear(("n2", Reconnected()), ("n1", protocol.Skipped("0.out", 0, 1, "/0.out")))
+        limits = [run.follower._give_up_at]
+        await run.hear(("n2", protocol.Skipped("1.out", 0, 1, "/1.out")))
+        limits.append(run.follower._give_up_at)
+        assert [limit is None for limit in limits] == [False, True], "n1, which is not awaited, does not speak for n2"
+        await run.hear(("n2", protocol.CaughtUp()))
+        await asyncio.wait_for(run.following, 60)
 
     asyncio.run(story())
