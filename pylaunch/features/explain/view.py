@@ -56,7 +56,7 @@ def _show_first(explained: LogExplanation) -> None:
     """Print the first cause; without a known one the first error, or where the log ends."""
     verdict = explained.verdict
     if verdict.first_error is not None:
-        _show_error(verdict.first_error, verdict)
+        _show_error(verdict.first_error, verdict, explained.named)
     elif verdict.first is None:
         if not _has_no_ranks(explained):
             _show_nothing(explained)
@@ -65,7 +65,7 @@ def _show_first(explained: LogExplanation) -> None:
         _show_cause(verdict.first, abstains=False, is_recorded=False)
     else:
         first = verdict.first
-        is_recorded = _is_recorded(explained.record, first)
+        is_recorded = explained.named is not None or _is_alike(explained.record, first)
         is_other = _is_of_another_error(explained.record, first)
         _show_cause(first, abstains=verdict.abstains, is_recorded=is_recorded and not is_other)
         if (rejected := verdict.next) is not None and first.is_sole and not verdict.abstains:
@@ -97,11 +97,12 @@ def _has_no_ranks(explained: LogExplanation) -> bool:
     return outcome is not None and outcome.status is Status.REFUSED and not explained.size
 
 
-def _show_error(error: FirstError, verdict: LogVerdict) -> None:
+def _show_error(error: FirstError, verdict: LogVerdict, named: Named | None) -> None:
     """Print an error whose cause no signature knows, the rank to blame, and what the words of the log suggest."""
     line, who = error.evidence, verdict.first
     by = f" ({line.who})" if line.who else ""
-    console.data(f"cause not known to pylaunch; the first error is: {line.text}")
+    its = "cause not known to pylaunch; the first error is" if named is None else "its text is not known to pylaunch"
+    console.data(f"{its}: {line.text}")
     console.data(f"  {line.file}:{line.line}{by}")
     if who is not None and who.ranks and who.signature != EXCEPTION:
         console.data(f"  {who.text}")
@@ -160,9 +161,8 @@ def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
     if recorded is None:
         return
     for each in recorded.causes if verbose else recorded.causes[:1]:
-        console.data(
-            f"by the record of all nodes, {each.confidence.value} confidence: {each.identifier}: {each.reason}"
-        )
+        more = "" if each.reason == recorded.reason else f": {each.reason}"
+        console.data(f"by the record of all nodes, {each.confidence.value} confidence: {each.identifier}{more}")
         for line in each.evidence:
             console.data(f"  {line}")
     if verbose:
@@ -170,14 +170,12 @@ def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
             console.data(f"rejected: {rejected.reason} ({rejected.why})")
 
 
-def _is_recorded(record: RunRecord | None, cause: LogCause) -> bool:
-    """Return True if `cause` is the text of a failure that the record names, with the confidence of all nodes."""
-    recorded = None if record is None else record.outcome
-    if recorded is None or not recorded.causes or recorded.causes[0].confidence is Confidence.LOW:
+def _is_alike(record: RunRecord | None, cause: LogCause) -> bool:
+    """Return True if `cause` is the text with which all ranks failed alike, by the record."""
+    first = None if record is None or record.outcome is None else next(iter(record.outcome.causes), None)
+    if first is None or first.confidence is Confidence.LOW:
         return False
-    first = recorded.causes[0]
-    is_alike = first.named is None and first.identifier == cause.cause.identifier
-    return is_alike or (first.named is not None and set(cause.ranks) == {first.named.rank})
+    return first.named is None and first.identifier == cause.cause.identifier
 
 
 def _is_of_another_error(record: RunRecord | None, cause: LogCause) -> bool:

@@ -12,6 +12,8 @@ from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.log_files import blocks_of, files_of, stream_blocks
+from pylaunch.model.diagnosis.cause import Named
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, Notes, RunRecord, ignore
 from pylaunch.model.text.quantity import shown_size
@@ -52,6 +54,9 @@ class LogExplanation:
 
     record: RunRecord | None = None
     """Run whose logs were read; None for files."""
+
+    named: Named | None = None
+    """Rank that the record names, whose logs alone were read; None where those of all ranks were."""
 
 
 def explain_files(
@@ -106,12 +111,18 @@ class _Progress:
 def explain_run(
     record: RunRecord, emit: Callable[[str], None], interrupts: InterruptSource | None = None
 ) -> LogExplanation:
-    """Explain a run by its record, and by the last lines of its logs where its nodes answer and have them."""
+    """Explain a run by its record, and by the last lines of its logs where its nodes answer and have them.
+
+    The record knows who failed first, by corrected time and the state of every rank: if it names a rank, only the texts
+    of this rank are read. What the others wrote is about a rank that was gone.
+    """
     notes: list[str] = []
     search = search_of(signatures())
-    streams = rank_streams(record.plan)
+    named = _named(record.outcome)
+    streams = rank_streams(record.plan, None if named is None else named.rank)
+    nodes = [node for node in record.plan.nodes if named is None or node.host.name == named.host]
     collector = _Tails(emit, min(LONGEST_TAIL, TAILS // len(streams)))
-    query = LogQuery(record.plan.nodes, streams, tail=TAIL_LINES)
+    query = LogQuery(nodes, streams, tail=TAIL_LINES)
     source = Interrupter() if interrupts is None else interrupts
     try:
         read_logs(record, query, collector.take, source)
@@ -119,14 +130,15 @@ def explain_run(
         notes.append(f"no node sent its logs: {error.message}; the record is used alone")
     scans = list(collector.scans(search))
     with_logs = {each.origin.rank for each in scans if each.size}
-    scans += [scan_of_end(search, end) for end in _ends(record.outcome) if end.rank not in with_logs]
+    ends = (end for end in _ends(record.outcome) if named is None or end.rank == named.rank)
+    scans += [scan_of_end(search, end) for end in ends if end.rank not in with_logs]
     explained = _explained(scans, notes)
-    verdict = _of_named(explained.verdict, record.outcome)
+    verdict = explained.verdict
     if record.outcome is not None and record.outcome.status is Status.DONE:
         verdict = _of_done(verdict)
     if (first := verdict.first_error) is not None:
         verdict = replace(verdict, first_error=replace(first, run=record.plan.run))
-    return replace(explained, verdict=verdict, record=record)
+    return replace(explained, verdict=verdict, record=record, named=named)
 
 
 def _explained(scans: Sequence[LogScan], notes: Sequence[str]) -> LogExplanation:
@@ -140,13 +152,12 @@ def _ends(outcome: Outcome | None) -> Iterable[RankEnd]:
     return () if outcome is None else (end for end in outcome.ends if end.failed)
 
 
-def _of_named(verdict: LogVerdict, outcome: Outcome | None) -> LogVerdict:
-    """Put causes that the named rank printed first: the record knows who failed first by corrected time."""
-    if outcome is None or outcome.status is not Status.FAILED or outcome.named is None or outcome.named.rank is None:
-        return verdict
-    who = f"rank {outcome.named.rank} on {outcome.named.host}"
-    own = [each for each in verdict.causes if any(line.who == who for line in each.evidence)]
-    return replace(verdict, causes=(*own, *(each for each in verdict.causes if each not in own)))
+def _named(outcome: Outcome | None) -> Named | None:
+    """Return the rank that the record names; None if it names none, or is not sure."""
+    if outcome is None or not outcome.causes or outcome.causes[0].confidence is Confidence.LOW:
+        return None
+    named = outcome.causes[0].named
+    return named if named is not None and named.rank is not None else None
 
 
 def _of_done(verdict: LogVerdict) -> LogVerdict:

@@ -13,6 +13,7 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.model.text.sanitise import rank_output, visible
+from pylaunch.terminal.views.outcome import next_command
 from pylaunch.verdict.failure_evidence import seconds
 
 MOST_EVIDENCE = 40
@@ -105,10 +106,7 @@ def _hint(plan: RunPlan, outcome: Outcome | None) -> str:
     hint = outcome.hint or next((cause.hint for cause in outcome.causes[:1]), "")
     if hint or outcome.status in (Status.DONE, Status.REFUSED):
         return hint
-    rank = outcome.named.rank if outcome.named is not None else None
-    if rank is None and outcome.first_failure is not None:
-        rank = outcome.first_failure.rank
-    return pylaunch("logs", plan.attempt, *(("--rank", str(rank)) if rank is not None else ("--launcher",)))
+    return next_command(plan, outcome)
 
 
 def moment(time: float) -> str:

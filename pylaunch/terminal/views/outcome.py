@@ -5,6 +5,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.model.text.quantity import counted, duration
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.terminal import console, hints
@@ -51,13 +52,11 @@ def show_outcome(
     elif failure is not None and (failure.symptom or not _is_about(outcome, failure)):
         console.say(f"error: run {plan.run}: {outcome.reason}")
         _show_last_lines(failure)
-        named = outcome.named
-        rank = failure.rank if named is None or named.rank is None else named.rank
-        next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
+        next_steps.append(next_command(plan, outcome))
     elif failure is not None:
         console.say(f"error: run {plan.run}: {failure.who} {described(failure)}{_others(plan, outcome, failure)}")
         console.quote(failure.last_lines[-LAST_LINES:])
-        next_steps.append(f"pylaunch logs {plan.attempt} {_whose(failure.rank)}")
+        next_steps.append(next_command(plan, outcome))
     elif outcome.status is Status.FAILED:
         console.say(f"error: run {plan.run}: {outcome.reason}")
     else:
@@ -89,7 +88,7 @@ def _warnings(plan: RunPlan, outcome: Outcome) -> list[str]:
         console.say(f"warning: {end.who} {described(end)}")
     if more := len(hiding[MOST_WARNINGS:]):
         console.say(f"warning: {counted(more, 'more rank')} hide a failure behind code 0, too")
-    return [f"pylaunch logs {plan.attempt} {_whose(end.rank)}" for end in hiding[:1]]
+    return [_logs_of(plan, end.rank) for end in hiding[:1]]
 
 
 def _is_about(outcome: Outcome, failure: RankEnd) -> bool:
@@ -113,8 +112,19 @@ def _others(plan: RunPlan, outcome: Outcome, failure: RankEnd) -> str:
     return f"{text}; {gone} of the other {others} ranks {verb} with it"
 
 
-def _whose(rank: int | None) -> str:
-    return "--launcher" if rank is None else f"--rank {rank}"
+def next_command(plan: RunPlan, outcome: Outcome) -> str:
+    """Return the command that says more about a failure: `explain` where nothing in the text of its rank is known, else
+    the output of this rank."""
+    first, failure = next(iter(outcome.causes), None), outcome.first_failure
+    rank = None if failure is None else failure.rank
+    if rank is not None and first is not None and not (first.text_class or first.hint):
+        return pylaunch("explain", plan.attempt)
+    named = outcome.named
+    return _logs_of(plan, rank if named is None or named.rank is None else named.rank)
+
+
+def _logs_of(plan: RunPlan, rank: int | None) -> str:
+    return pylaunch("logs", plan.attempt, *(("--launcher",) if rank is None else ("--rank", str(rank))))
 
 
 def show_proof(plan: RunPlan, outcome: Outcome) -> None:

@@ -52,29 +52,28 @@ def test_a_run_that_was_stopped_in_a_hang_shows_the_hang(capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("recorded", "named", "ranks", "is_one"),
+    ("recorded", "named", "read", "is_one"),
     [
-        (Confidence.HIGH, Named("n2", 1), (1,), True),
-        (Confidence.MEDIUM, None, (), True),
-        (Confidence.HIGH, Named("n2", 1), (0,), False),
-        (Confidence.LOW, Named("n2", 1), (1,), False),
+        (Confidence.HIGH, Named("n2", 1), Named("n2", 1), True),
+        (Confidence.MEDIUM, None, None, True),
+        (Confidence.LOW, Named("n2", 1), None, False),
     ],
-    ids=["the rank of the record", "alike on all ranks", "another rank", "a record that is not sure"],
+    ids=["the rank of the record", "alike on all ranks", "a record that is not sure"],
 )
 def test_one_failure_has_one_confidence_that_of_its_record(
     capsys: pytest.CaptureFixture[str],
     recorded: Confidence,
     named: Named | None,
-    ranks: tuple[int, ...],
+    read: Named | None,
     *,
     is_one: bool,
 ) -> None:
     known = signatures().causes["program-error"]
     cause = FailureCause(known.kind, "ValueError: x", recorded, named, text_class=known.id)
     outcome = Outcome(Status.FAILED, "the reason", 3.0, (), {}, named=named, causes=(cause,))
-    found = LogCause(known, "exception", "ValueError: x", Confidence.MEDIUM, ranks, None, ())
+    found = LogCause(known, "exception", "ValueError: x", Confidence.MEDIUM, (), None, ())
     record = RunRecord(PLAN, "v", 1.0, (), outcome)
-    show(LogExplanation(LogVerdict((found,), (), failed=True), 1, 0, 0, (), record), verbose=False)
+    show(LogExplanation(LogVerdict((found,), (), failed=True), 1, 0, 0, (), record, read), verbose=False)
     lines = capsys.readouterr().out.splitlines()
     assert f"by the record of all nodes, {recorded.value} confidence: rank-failed/program-error: ValueError: x" in lines
     assert ("its text: rank-failed/program-error: ValueError: x" in lines) is is_one

@@ -6,9 +6,12 @@ from pylaunch.features.explain import work
 from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.view import show
 from pylaunch.features.explain.work import _Tails, explain_run
+from pylaunch.model.diagnosis.cause import FailureCause, Named
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.events import LinesWritten
+from pylaunch.runs.events import Emitter, LinesWritten
+from pylaunch.runs.logs import LogQuery
 from pylaunch.store.content import signatures
 from tests.unit.terminal.views.test_live import PLAN
 
@@ -46,3 +49,28 @@ def test_the_texts_of_a_run_that_ended_well_have_no_cause_and_no_next_step(
     assert "possible" not in printed.out
     assert not printed.err
     assert not explained.verdict.failed
+
+
+@pytest.mark.parametrize("confidence", [Confidence.HIGH, Confidence.LOW])
+def test_the_words_of_a_rank_that_the_record_names_say_what_failed_and_those_of_its_victims_do_not(
+    confidence: Confidence, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = {
+        "0.err": "RuntimeError: Connection closed by peer. This is caused by a remote worker crashing. Check logs\n",
+        "1.err": "ShardError: disk quota of volume scratch exceeded, shard cannot be written\n",
+    }
+
+    def sent(_: RunRecord, query: LogQuery, emit: Emitter, *__: object) -> None:
+        for stream in texts.keys() & {*query.streams}:
+            emit(LinesWritten("gpu02", stream, texts[stream], 0.0))
+
+    monkeypatch.setattr(work, "read_logs", sent)
+    named = Named("gpu02", 1)
+    cause = FailureCause("rank-failed", "ShardError", confidence, named)
+    outcome = Outcome(Status.FAILED, "ShardError", 3.0, (), {}, named=named, causes=(cause,))
+    explained = explain_run(RunRecord(PLAN, "v", 1.0, (), outcome), lambda _: None)
+    is_sure = confidence is Confidence.HIGH
+    assert (explained.files, explained.named) == ((1, named) if is_sure else (2, None))
+    assert explained.verdict.suggestions[0].cause == "storage-full"
+    show(explained, verbose=False)
+    assert ("its text is not known to pylaunch: ShardError: disk quota" in capsys.readouterr().out) is is_sure

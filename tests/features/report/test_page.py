@@ -31,7 +31,7 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     assert found.text["started-by"] == "started by alice on laptop"
     assert "oom_kill rose by 1" in found.text["verdict"]
     assert "medium confidence: out-of-memory; to be sure: does it fail at the same step" in found.text["verdict"]
-    assert f"pylaunch logs 7f3a9c01 --rank {samples.CAUSE}" in found.text["verdict"]
+    assert "pylaunch explain 7f3a9c01" in found.text["verdict"]
     assert f"rank {samples.CAUSE} failed at" in found.text["timeline"]
     assert "gpu038 ranks 148,150-151 stopped; rank 149 failed" in found.text["ranks"]
     assert f"[rank{samples.CAUSE}] step 29" in found.text["ranks"]

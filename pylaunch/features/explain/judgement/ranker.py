@@ -121,8 +121,9 @@ def weights() -> WordWeights:
 class WordRanking:
     """Causes by the words of some logs."""
 
-    def __init__(self, words: WordWeights, scans: Iterable[LogScan]) -> None:
-        self._words, self._lines = words, _weighed_lines(scans)
+    def __init__(self, words: WordWeights, scans: Iterable[LogScan], rank: int | None = None) -> None:
+        """With `rank`, the words of the others do not count: they are about a rank that was gone."""
+        self._words, self._lines = words, _weighed_lines(scans, rank)
         self._counts = _counts(self._lines)
         self.shares = words.shares(self._counts)
         """Share of each class among texts with such words."""
@@ -164,10 +165,12 @@ def _counts(lines: Mapping[str, tuple[KeptLine, int]]) -> Counter[str]:
     return counts
 
 
-def _weighed_lines(scans: Iterable[LogScan]) -> dict[str, tuple[KeptLine, int]]:
-    """Return the lines by their texts without numbers, and how often each counts."""
+def _weighed_lines(scans: Iterable[LogScan], rank: int | None = None) -> dict[str, tuple[KeptLine, int]]:
+    """Return the lines of `rank`, or of all, by their texts without numbers, and how often each counts."""
     lines: dict[str, tuple[KeptLine, int]] = {}
     for line in _lines(scans):
+        if None not in (rank, line.origin.rank) and line.origin.rank != rank:
+            continue
         text = _NUMBER.sub("0", line.text)
         if text not in lines:
             if len(lines) == MOST_LINES:

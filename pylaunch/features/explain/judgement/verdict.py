@@ -132,7 +132,7 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan], words: W
     is_of_victim = not (error is not None and error.is_own) and (not causes or causes[0].cause.id in OF_VICTIMS)
     if is_of_victim and not is_excerpt:
         return verdict
-    ranking = WordRanking(words, scans)
+    ranking = WordRanking(words, scans, None if error is None else error.rank)
     if is_excerpt and ranking.shares.get(NO_FAILURE, 0.0) >= POSSIBLE:
         return verdict
     return _with_suggestions(verdict, ranking.suggested({*texts.against, *OF_ENDS}), catalogue)
