@@ -48,7 +48,7 @@ def test_every_attempt_has_a_name_that_stays_its_own(directories: Callable[..., 
     cluster = directories("n1")
     start = ended(cluster.start(*ONCE_AGAIN), code=ExitCode.DONE)
     run = min(cluster.outcomes())
-    assert f"pylaunch logs {run}.0 --rank 0" in start.stderr
+    assert f"pylaunch explain {run}.0" in start.stderr
     assert cluster.run("logs", f"{run}.0").stdout == f"n1:0 | {run}\n"
     assert cluster.run("logs", run[:5]).stdout == f"n1:0 | {run}.1\n"
     elsewhere = CommandLine(cluster.inventory, cluster.state.with_name("elsewhere"))

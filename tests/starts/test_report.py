@@ -55,7 +55,7 @@ def test_the_report_of_a_failed_run_has_its_cause_and_no_secret(cluster: Directo
     assert "rank 1 on n2 exited with code 3" in text
     assert "ValueError: no shard 7" in text
     assert "rank 0 of &lt;b&gt;2&lt;/b&gt; uses" in text
-    assert re.search(rf"pylaunch logs .*{run} --rank 1", text)
+    assert re.search(rf"pylaunch explain .*{run}", text)
     assert "rank 1 failed at" in text
     assert "is wrong" in text
     assert [name for name, secret in SECRETS.items() if secret in text] == []
