@@ -17,8 +17,8 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.pasted import LAUNCHERS
 from pylaunch.model.text.argv import quoted
 from pylaunch.terminal import console, document, hints
-from pylaunch.terminal.document import Invocation, current
 from pylaunch.terminal.doors import Names, Verb, VerbGroup
+from pylaunch.terminal.options import Invocation, current
 from pylaunch.transport import interrupts, process
 from pylaunch.transport.steady_clock import AWAITED
 

@@ -15,8 +15,8 @@ from pylaunch.runs.start import StartOptions, begin, run, start
 from pylaunch.store import runs
 from pylaunch.store.files import run_paths
 from pylaunch.terminal import console, document, hints
-from pylaunch.terminal.document import current
 from pylaunch.terminal.doors import RunEnding, RunObserver
+from pylaunch.terminal.options import current
 from pylaunch.terminal.views import findings, run_data
 from pylaunch.terminal.views.live import PROGRESS_S, RunView, has_board
 from pylaunch.transport.background import STARTED, Background, fork_to_background

@@ -12,52 +12,12 @@ null, or the reason why the host did not answer. A moment is ISO 8601 with its z
 
 import time
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TextIO
 
-import click
-
-from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import PylaunchError
 from pylaunch.model.clock import in_utc
-from pylaunch.model.text.argv import Argv
 from pylaunch.terminal import console
-from pylaunch.terminal.doors import Verb
-
-
-@dataclass
-class Invocation:
-    """One call of `pylaunch`: `main` creates it, options fill it, and `main` reads it at the end."""
-
-    verb: str = ""
-    inventory: Argv = ()
-    """Words that named the inventory, as typed: ("-i", "../cluster.ini"); empty without them."""
-
-    source: Path | None = None
-    """Path of that inventory."""
-
-    has_slurm_nodes: bool = False
-    """Its hosts are nodes of a Slurm job, on which this user provisions nothing."""
-
-    as_json: bool = False
-    document: Mapping[str, object] | None = None
-    """Document of the verb for --json, printed at the end."""
-
-    printed_error: PylaunchError | None = None
-    """Error that the background process of this command has printed: it belongs to the document."""
-
-    verbs: Mapping[str, Verb] = field(default_factory=dict)
-    """All verbs."""
-
-    is_stream: bool = False
-    """Documents are printed one a line."""
-
-
-def current() -> Invocation:
-    """Return the invocation that runs; an empty one outside of a command."""
-    context = click.get_current_context(silent=True)
-    return (context.find_object(Invocation) if context is not None else None) or Invocation()
-
+from pylaunch.terminal.options import Invocation, current
 
 SCHEMA_VERSION = 1
 

@@ -18,8 +18,8 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.text.argv import quoted
 from pylaunch.store.files import project_environment
 from pylaunch.terminal import console
-from pylaunch.terminal.document import Invocation, current
 from pylaunch.terminal.doors import Names
+from pylaunch.terminal.options import Invocation, current
 
 ENVIRONMENT = "pylaunch provision --roles python_env"
 """Installs a locked environment, which has to exist."""

@@ -1,4 +1,5 @@
-"""Options: what an option of a start is, declared once, in `StartFlags` or by a feature, and those that verbs share."""
+"""Options: what an option of a start is, declared once, in `StartFlags` or by a feature; those that verbs share; the
+invocation that they fill."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,14 +10,48 @@ from typing import Any, TypeVar
 
 import click
 
-from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import UsageError
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.inventory.load import host_list
-from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.model.text.quantity import parse_size, shown_size
-from pylaunch.terminal import document
+from pylaunch.terminal.doors import Verb
 
 F = TypeVar("F", bound=Callable[..., object])
+
+
+@dataclass
+class Invocation:
+    """One call of `pylaunch`: `main` creates it, options fill it, and `main` reads it at the end."""
+
+    verb: str = ""
+    inventory: Argv = ()
+    """Words that named the inventory, as typed: ("-i", "../cluster.ini"); empty without them."""
+
+    source: Path | None = None
+    """Path of that inventory."""
+
+    has_slurm_nodes: bool = False
+    """Its hosts are nodes of a Slurm job, on which this user provisions nothing."""
+
+    as_json: bool = False
+    document: Mapping[str, object] | None = None
+    """Document of the verb for --json, printed at the end."""
+
+    printed_error: PylaunchError | None = None
+    """Error that the background process of this command has printed: it belongs to the document."""
+
+    verbs: Mapping[str, Verb] = field(default_factory=dict)
+    """All verbs."""
+
+    is_stream: bool = False
+    """Documents are printed one a line."""
+
+
+def current() -> Invocation:
+    """Return the invocation that runs; an empty one outside of a command."""
+    context = click.get_current_context(silent=True)
+    return (context.find_object(Invocation) if context is not None else None) or Invocation()
 
 
 class Group(Enum):
@@ -239,15 +274,15 @@ def _named(context: click.Context, _: click.Parameter, value: Path | None) -> Pa
     if hosts is not None and value is not None:
         raise UsageError(f"-i {value} and -H {hosts}: one of them", hint=f"-i {value} --limit {quoted((hosts,))}")
     if value is not None:
-        document.current().inventory = ("-i", str(value))
+        current().inventory = ("-i", str(value))
     if hosts is not None:
-        document.current().inventory = ("-H", hosts)
+        current().inventory = ("-H", hosts)
         try:
             value = Path(host_list(hosts))
         except ValueError as error:
             written = f"pylaunch init {quoted((hosts,))}" if "@" in hosts else "-H gpu01,gpu02 or -H 'gpu[01-02]'"
             raise UsageError(f"-H {hosts}: {error}", hint=written) from None
-    document.current().source = value
+    current().source = value
     return value
 
 
@@ -276,7 +311,7 @@ on_nodes = click.option(
 
 
 def _wants_json(_: click.Context, __: click.Parameter, value: bool) -> bool:
-    document.current().as_json = value
+    current().as_json = value
     return value
 
 

@@ -23,7 +23,7 @@ from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe.ask import Unreachable
 from pylaunch.store.files import new_file, project_known_hosts
 from pylaunch.terminal import console, hints, options
-from pylaunch.terminal.document import current
+from pylaunch.terminal.options import current
 from pylaunch.terminal.views import host_keys
 from pylaunch.transport.host_keys import KeyOffer
 

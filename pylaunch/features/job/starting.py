@@ -29,11 +29,10 @@ from pylaunch.render import plan_start
 from pylaunch.runs.events import StartEvent
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
-from pylaunch.terminal.document import current
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.start import OPTIONS, StartFlags, requested
-from pylaunch.terminal.options import InJobFile, text_of
+from pylaunch.terminal.options import InJobFile, current, text_of
 from pylaunch.terminal.views.run_data import EventStream
 
 DRY_RUN_PORTS = range(29599, 29399, -1)

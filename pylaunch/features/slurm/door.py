@@ -12,9 +12,8 @@ from pylaunch.errors import UsageError
 from pylaunch.features import imported
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import Argv
-from pylaunch.terminal.document import current
 from pylaunch.terminal.doors import NodesWanted, StartNodes, StartSource
-from pylaunch.terminal.options import Group, InJobFile, Option
+from pylaunch.terminal.options import Group, InJobFile, Option, current
 
 if TYPE_CHECKING:
     from pylaunch.model.cluster import Cluster

@@ -27,7 +27,7 @@ from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.runs.proof import is_in_doubt
 from pylaunch.store.runs import UnknownRunError, with_reachable_hosts
 from pylaunch.terminal import console
-from pylaunch.terminal.document import current
+from pylaunch.terminal.options import current
 from pylaunch.terminal.views.run_data import job_words, verb_of
 
 _OF_IDS = frozenset("0123456789abcdef.")

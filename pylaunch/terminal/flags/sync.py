@@ -12,7 +12,7 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.quantity import shown_size
 from pylaunch.runs.sync.tree import Tree, read_tree
 from pylaunch.terminal import console
-from pylaunch.terminal.document import current
+from pylaunch.terminal.options import current
 
 SHOWN_PATHS = 3
 VARIABLES_OF_HOSTS = ("group_vars", "host_vars")

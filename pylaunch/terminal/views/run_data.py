@@ -18,6 +18,7 @@ from pylaunch.runs.status import RunReport, previous_attempt, start_seconds, sta
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
 from pylaunch.terminal.doors import RunObserver
+from pylaunch.terminal.options import current
 
 UNREACHABLE = "unreachable"
 
@@ -158,7 +159,7 @@ class EventStream(RunObserver):
         self._out = out
         self._run = ""
         self._leads = True
-        self._invocation = document.current()  # Parts of a job report from threads of their own.
+        self._invocation = current()  # Parts of a job report from threads of their own.
 
     def on_event(self, event: StartEvent) -> None:
         """Print `event`, with the attempt that it belongs to."""

@@ -11,7 +11,7 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features.job.controller import PartOver, PlannedPart
 from pylaunch.features.job.view import JobView
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.terminal.document import Invocation
+from pylaunch.terminal.options import Invocation
 
 
 def test_each_hint_of_a_part_has_the_inventory_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

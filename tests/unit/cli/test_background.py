@@ -12,7 +12,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.store import runs
-from pylaunch.terminal.document import Invocation
+from pylaunch.terminal.options import Invocation
 from pylaunch.terminal.views.live import RunView
 from pylaunch.transport.background import STARTED, Background, Foreground
 

@@ -14,9 +14,9 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.terminal.document import Invocation
 from pylaunch.terminal.doors import Names
 from pylaunch.terminal.hints import completed, of_run
+from pylaunch.terminal.options import Invocation
 from pylaunch.terminal.views.outcome import show_outcome
 
 GIVEN = Invocation(verbs=VERBS, inventory=("-i", "../my clusters/a.ini"))

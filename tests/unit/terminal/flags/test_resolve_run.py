@@ -13,8 +13,8 @@ from pylaunch.model.plan import plan_run
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.all_runs import Discovery
 from pylaunch.store import runs
-from pylaunch.terminal.document import Invocation
 from pylaunch.terminal.flags import resolve_run
+from pylaunch.terminal.options import Invocation
 
 
 def recorded(run: str, at: float, command: tuple[str, ...] = ("train.py",), part: RolePart | None = None) -> None:
