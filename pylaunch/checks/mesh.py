@@ -23,9 +23,8 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.text import typed_json
 from pylaunch.probe.answers import MALFORMED, Unmeasured, what_is_wrong
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
-from pylaunch.transport.connections import connector_of, opening
+from pylaunch.transport.connections import connector_of, opening, patience
 from pylaunch.transport.process import Child, describe_exit, hosts_at_once, spawn
-from pylaunch.transport.steady_clock import patience
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 

@@ -20,7 +20,6 @@ from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.doors import Names, Verb, VerbGroup
 from pylaunch.terminal.options import Invocation, current
 from pylaunch.transport import interrupts, process
-from pylaunch.transport.steady_clock import AWAITED
 
 
 def _verb(group: VerbGroup, name: str, text: str, names: Names = Names.NOTHING, *subcommands: str) -> tuple[str, Verb]:
@@ -144,6 +143,9 @@ def main(command: click.Command = pylaunch, name: str = "pylaunch") -> None:
         "interrupted twice: ended at once, without waiting for anything", ExitCode.INTERRUPTED, process.end_running
     )
     if console.is_terminal(sys.stderr):
+        # 4 ms that nobody waits for without a terminal.
+        from pylaunch.transport.connections import AWAITED  # noqa: PLC0415
+
         AWAITED.report_to(_say_silent)
     code = run(sys.argv[1:], command, name)
     interrupts.leaving()

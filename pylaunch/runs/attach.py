@@ -10,11 +10,10 @@ from pylaunch.model.plan import base_of
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.runs.connect.agent_link import AgentAbsentError, RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet, on_fleet, raise_if_none
-from pylaunch.runs.events import Attached, AttemptEnded, LogsCaughtUp, StartEvent, notice, recording
+from pylaunch.runs.events import Attached, AttemptEnded, LogsCaughtUp, StartEvent, clock_now, notice, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.runs.proof import finish
 from pylaunch.store import runs
-from pylaunch.transport import steady_clock
 from pylaunch.transport.interrupts import Interrupter, InterruptSource
 
 T = TypeVar("T")
@@ -117,7 +116,7 @@ def _followed(
         follower.relay.progress_every_s, follower.relay.tail = options.progress_every_s, options.tail
         raise_if_none(record, await attach_all(fleet, record, follower))
         if leads or any(link.hello.phase in RELEASED for link in fleet.links.values()):
-            emit_run(Event(steady_clock.now(), EventKind.ATTACHED))
+            emit_run(Event(clock_now(), EventKind.ATTACHED))
         outcome = await follower.follow()
         while not leads and not is_settled(record):
             await asyncio.sleep(LOOK_S)

@@ -1,8 +1,10 @@
-"""Events of a start and of a run as it happens: the one stream to the record, the views and programs."""
+"""Events of a start and of a run as it happens: the one stream to the record, the views and programs; their clock."""
 
+import contextlib
 import errno
 import os
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
@@ -15,7 +17,6 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.quantity import shown_size
 from pylaunch.protocol.examination import RankView
 from pylaunch.store.runs import Recorder
-from pylaunch.transport import steady_clock
 
 DENIED = os.strerror(errno.EACCES)
 LIVE_LAG = 16 << 20
@@ -55,9 +56,43 @@ Emitter = Callable[[RunEvent], None]
 """Receives the events of a run. It must not block."""
 
 
+def clock_now() -> float:
+    """Return seconds since the epoch, by a clock that nobody sets.
+
+    It is the wall clock when the process began, and the seconds that the kernel has counted since. A wall clock that is
+    set during a run, as after a laptop woke up, would give the run another order of events and another duration. The
+    kernel also counts while the machine sleeps.
+    """
+    return _began + time.clock_gettime(_CLOCK)
+
+
+def begin_clock() -> None:
+    """Take the wall clock as it is now, unless a run is followed: a process may serve for days."""
+    global _began
+    if not _kept:
+        _began = time.time() - time.clock_gettime(_CLOCK)
+
+
+@contextlib.contextmanager
+def clock_kept() -> Iterator[None]:
+    """Follow a run: `begin_clock`, and keep that clock to the end of the block."""
+    begin_clock()
+    _kept.append(None)
+    try:
+        yield
+    finally:
+        _kept.pop()
+
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # That of macOS counts during sleep, too.
+_kept: list[None] = []
+_began = 0.0
+begin_clock()
+
+
 def event(kind: EventKind, text: str = "", host: str | None = None, lines: Sequence[str] = ()) -> Event:
     """Return an event of now."""
-    return Event(steady_clock.now(), kind, host, text=text, lines=tuple(lines))
+    return Event(clock_now(), kind, host, text=text, lines=tuple(lines))
 
 
 def notice(text: str) -> Event:

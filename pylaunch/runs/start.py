@@ -35,6 +35,8 @@ from pylaunch.runs.events import (
     RunBegun,
     RunEvent,
     StartEvent,
+    begin_clock,
+    clock_now,
     event,
     notice,
     recording,
@@ -56,7 +58,6 @@ from pylaunch.runs.start_checks import ChecksAtStart, compare_nodes, end_leftove
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
-from pylaunch.transport import steady_clock
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.interrupts import Interrupter, InterruptSource
 from pylaunch.transport.process import spawn
@@ -296,8 +297,8 @@ class _Attempt:
 
 
 def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> RecordedRun:
-    steady_clock.begin()
-    now = steady_clock.now()
+    begin_clock()
+    now = clock_now()
     runs.begin(planned.plan, archive.version, now)
     return RecordedRun(planned, archive, now, runs.Recorder(planned.plan.run, lambda text: emit(notice(text))))
 
@@ -320,7 +321,7 @@ def _refusal(error: BaseException) -> Outcome:
     if isinstance(error, KeyboardInterrupt):
         reason = f"{str(error) or 'interrupted'} before any rank was started"
     return Outcome(
-        Status.STOPPED if is_stop else Status.REFUSED, reason, steady_clock.now(), ends=(), leftovers={},
+        Status.STOPPED if is_stop else Status.REFUSED, reason, clock_now(), ends=(), leftovers={},
         refusals=error.reasons if isinstance(error, NodesRefusedError) else {},
         evidence=tuple(error.evidence) if isinstance(error, PylaunchError) else (),
         hint=(error.hint or "") if isinstance(error, PylaunchError) else "",

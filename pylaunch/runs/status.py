@@ -17,8 +17,8 @@ from pylaunch.runs.follow.run_follower import RunFollower, rank_streams
 from pylaunch.runs.proof import NodeProof, is_in_doubt, leftover_processes, prove_again
 from pylaunch.store import runs
 from pylaunch.transport import interrupts
+from pylaunch.transport.connections import patience
 from pylaunch.transport.slurm.commands import job_states
-from pylaunch.transport.steady_clock import patience
 
 GLIMPSE_S = 3.0
 """Time limit for the progress and the last lines of a live run: `status` shows what has arrived."""

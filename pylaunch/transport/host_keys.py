@@ -29,9 +29,9 @@ from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.transport import process
+from pylaunch.transport.connections import AWAITED
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.sharing import OWN_COMMAND, SSH_PORT, config_word, destination
-from pylaunch.transport.steady_clock import AWAITED
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,12 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.render import plan_start
-from pylaunch.runs.events import AttemptEnded, RanksReleased, StartEvent
+from pylaunch.runs.events import AttemptEnded, RanksReleased, StartEvent, clock_now
 from pylaunch.runs.prepare.session import NodesRefusedError
 from pylaunch.runs.start import StartOptions, start
 from pylaunch.runs.start_checks import ChecksFailedError, at_start_checks
 from pylaunch.store import runs
 from pylaunch.store.runs import user_and_host
-from pylaunch.transport import steady_clock
 from pylaunch.transport.interrupts import Interrupter
 from tests.starts.cluster import DirectoryCluster
 
@@ -94,7 +93,7 @@ def test_a_node_that_is_gone_between_its_preparation_and_the_release_refuses_the
     def kill_an_agent(lead_s: float) -> float:
         (agent,) = cluster.nodes["n2"].agents()
         os.kill(agent, signal.SIGKILL)
-        return steady_clock.now() + lead_s
+        return clock_now() + lead_s
 
     job = JobSpec(("touch", str(tmp_path / "began")), Framework.COMMAND, "/")
     planned = plan_start(load_cluster(cluster.inventory), job, runs.new_run_id(), lambda event: None)

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.runs.attach import AttachOptions, attach
-from pylaunch.runs.events import Attached, AttemptEnded, LinesWritten, ProgressReported, StartEvent
+from pylaunch.runs.events import Attached, AttemptEnded, LinesWritten, ProgressReported, StartEvent, clock_now
 from pylaunch.runs.status import TAIL, previous_attempt
 from pylaunch.terminal import console, document
 from pylaunch.terminal.views.board import Board, RankStep
 from pylaunch.terminal.views.live import REDRAW_S, has_board
-from pylaunch.transport import steady_clock
 from pylaunch.transport.interrupts import signals
 
 PROGRESS_S = 2.0
@@ -56,7 +55,7 @@ class Spectator:
     def look(self) -> None:
         """Show the model."""
         if self._board is not None:
-            self._view(self._board, steady_clock.now())
+            self._view(self._board, clock_now())
 
 
 @contextlib.contextmanager

@@ -32,11 +32,11 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import program
 from pylaunch.render import PlannedRun
-from pylaunch.runs.events import AttemptEnded, RanksReleased, StartEvent
+from pylaunch.runs.events import AttemptEnded, RanksReleased, StartEvent, clock_now
 from pylaunch.runs.follow.run_follower import LAST_S
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions, begin, run
-from pylaunch.transport import interrupts, steady_clock
+from pylaunch.transport import interrupts
 from pylaunch.transport.interrupts import Interrupter
 from pylaunch.verdict.rank_end import described
 
@@ -209,12 +209,12 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
         for each in runs.values():
             each.thread.start()
         while not course.is_over:
-            actions = course.decide(time.monotonic(), steady_clock.now())
+            actions = course.decide(time.monotonic(), clock_now())
             changed(course)
             for action in actions:
                 if isinstance(action, LetGo):
                     together = [runs[name] for name in action.parts]
-                    instant = steady_clock.now() + lead_together_s([each.lead_s for each in together])
+                    instant = clock_now() + lead_together_s([each.lead_s for each in together])
                     for each in together:
                         each.let_go(instant)
                 else:
@@ -227,7 +227,7 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
             deadline = course.deadline()
             with contextlib.suppress(Empty):
                 wait_s = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-                course.hear(heard.get(timeout=wait_s), time.monotonic(), steady_clock.now())
+                course.hear(heard.get(timeout=wait_s), time.monotonic(), clock_now())
         for each in runs.values():
             each.thread.join()
     changed(course)

@@ -24,10 +24,9 @@ from pylaunch.model.secret import masked, sounds_secret
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.redaction import Redaction
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.runs.events import Attached, AttemptEnded, AttemptStarted, RanksReleased, StartEvent
+from pylaunch.runs.events import Attached, AttemptEnded, AttemptStarted, RanksReleased, StartEvent, clock_now
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import RunEnding, RunObserver
-from pylaunch.transport import steady_clock
 
 LIMIT_S = 5.0
 """Time for one delivery, and for all that are left when the run has ended."""
@@ -185,7 +184,7 @@ class Notifier(RunObserver):
             "hosts": "" if plan is None else self._line(fold(plan.cluster.names)),
             "ranks": 0 if plan is None else plan.world_size,
             "command": "" if plan is None else self._line(quoted(masked(plan.job.command))),
-            "time": in_utc(steady_clock.now()).isoformat(timespec="milliseconds"),
+            "time": in_utc(clock_now()).isoformat(timespec="milliseconds"),
             "text": text,
             "content": text,
         }

@@ -30,10 +30,9 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.answers import NotAnAnswerError, decoded
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.transport import interrupts
-from pylaunch.transport.connections import connector_of, opening, why_not_reached
+from pylaunch.transport.connections import connector_of, opening, patience, why_not_reached
 from pylaunch.transport.connector import Connector
 from pylaunch.transport.process import Child, ProgramNotFoundError, allow_hosts, describe_exit, last_line, spawn
-from pylaunch.transport.steady_clock import patience
 
 FIRST_ANSWER_S = 60.0
 """For the connection, the program, and the list of files."""

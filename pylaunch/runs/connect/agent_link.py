@@ -19,11 +19,10 @@ from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.text.argv import Argv, pylaunch
-from pylaunch.transport import steady_clock
-from pylaunch.transport.connections import connector_of, opening, why_not_reached
+from pylaunch.runs.events import clock_now
+from pylaunch.transport.connections import connector_of, opening, patience, why_not_reached
 from pylaunch.transport.connector import ConnectionFailure, Connector
 from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
-from pylaunch.transport.steady_clock import patience
 
 ROOT_UNTRUSTED = 95
 AGENT_ABSENT = 96
@@ -288,7 +287,7 @@ def _refused(failed: protocol.Failed, call: Call) -> LinkError:
 async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
     exchanges = []
     for _ in range(PINGS):
-        sent = steady_clock.now()
+        sent = clock_now()
         try:
             await child.send(protocol.encode(protocol.Ping(leads=False)))
         except ConnectionError:
@@ -299,7 +298,7 @@ async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
         answer = _decoded(connector.host, line)
         if not isinstance(answer, protocol.Pong):
             raise LinkError(f"expected Pong, got {type(answer).__name__}")
-        exchanges.append(Exchange(sent, answer.time, steady_clock.now()))
+        exchanges.append(Exchange(sent, answer.time, clock_now()))
     return measure(exchanges)
 
 

@@ -48,11 +48,11 @@ from pylaunch.runs.connect.bounds import (
     Reconnected,
     Scope,
 )
-from pylaunch.transport import interrupts, steady_clock
-from pylaunch.transport.connections import connector_of
+from pylaunch.runs.events import clock_kept, clock_now
+from pylaunch.transport import interrupts
+from pylaunch.transport.connections import connector_of, patience
 from pylaunch.transport.interrupts import InterruptSource, signals
 from pylaunch.transport.process import Child, allow_hosts, spawn
-from pylaunch.transport.steady_clock import patience
 
 T = TypeVar("T")
 
@@ -217,7 +217,7 @@ class Fleet:
         """Open links to `names` at the same time; return the errors of those that failed, by host."""
         wanted = tuple(names)
         if verb == "open" and not self._opened_at:
-            self._opened_at = steady_clock.now()
+            self._opened_at = clock_now()
         allow_hosts(len(self._cluster.hosts))
         answers = await asyncio.gather(
             *(self._open(name, Call(verb, self._run)) for name in wanted),
@@ -288,7 +288,7 @@ class Fleet:
 
         So is a time in the future, or before the preparation: that clock was set since the connection measured it.
         """
-        link, now = self.links.get(name), steady_clock.now()
+        link, now = self.links.get(name), clock_now()
         at = now if link is None else link.clock.to_ours(node_time)
         return at if self._opened_at <= at <= now else now
 
@@ -507,7 +507,7 @@ def on_fleet(
 
 async def with_fleet(plan: RunPlan, agent: str, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
     """Return the result of `work` with connections to the nodes of `plan`, which are closed at the end."""
-    with steady_clock.kept():
+    with clock_kept():
         fleet = Fleet(plan, agent)
         try:
             return await work(fleet)

@@ -15,9 +15,9 @@ from pylaunch.model.job import OnHang
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import HostEvidence
+from pylaunch.runs.events import clock_now
 from pylaunch.runs.follow.run_state import RunState
 from pylaunch.runs.stacks import RunSample
-from pylaunch.transport import steady_clock
 from pylaunch.verdict.hangs.ranks import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.verdict.rank_end import described
@@ -135,7 +135,7 @@ class HangWatch:
         quiet_s = time.monotonic() - suspicion.quiet_since
         return HangEvidence(
             self._plan.run, self._hosts, suspicion.samples, ended, silent, self._facts,
-            self._addresses, steady_clock.now() - quiet_s, suspicion.after_s, suspicion.is_settled,
+            self._addresses, clock_now() - quiet_s, suspicion.after_s, suspicion.is_settled,
         )  # fmt: skip
 
     def _become(self, after: Suspicion) -> None:
@@ -151,7 +151,7 @@ def _has_trouble(facts: HostEvidence) -> bool:
 
 def event(message: HangNews, action: OnHang = OnHang.OBSERVE) -> Event:
     """Return the event that the record keeps; it says where a finding is not good enough for `action`."""
-    now, news = steady_clock.now(), message.news
+    now, news = clock_now(), message.news
     quiet = f"{'' if news.is_exact else 'at least '}{news.quiet_s:.0f} s without progress"
     if isinstance(news, ProgressResumed):
         return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {quiet}")

@@ -12,7 +12,7 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.slurm_job import ENDING, QUEUED, JobState, cancellation_of_job, end_of_job, ended_job
 from pylaunch.runs.connect.bounds import ConnectionEnded, Lost
-from pylaunch.transport import steady_clock
+from pylaunch.runs.events import clock_now
 
 POLL_S = 0.5
 ENDING_S = 60.0
@@ -98,7 +98,7 @@ class JobQuestions:
             task.cancel()
 
     async def _answer(self, job: str) -> None:
-        at = steady_clock.now() - NOTICED_S
+        at = clock_now() - NOTICED_S
         state = await self._state(job)
         is_ending = state is not None and state.state == ENDING
         hosts = tuple(host for host, each in self._jobs.items() if each == job)

@@ -24,14 +24,13 @@ from pylaunch.runs.connect.bounds import (
     overstepped,
 )
 from pylaunch.runs.connect.fleet import Fleet
-from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, ProgressReported, notice, skipped_line
+from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, ProgressReported, clock_now, notice, skipped_line
 from pylaunch.runs.follow import hang_watch
 from pylaunch.runs.follow.hang_watch import EXAMINE_S, HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.runs.follow.run_state import RunState, StopAll
 from pylaunch.runs.stacks import RunSample, examine, host_evidence, rank_view
 from pylaunch.store.runs import user_and_host
-from pylaunch.transport import steady_clock
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.hangs.suspicion import HangReport
 from pylaunch.verdict.rank_end import described
@@ -178,7 +177,7 @@ class RunFollower:
         """
         await self.read()
         judge = None if self._loading is None else await self._loading
-        outcome = self._state.outcome(steady_clock.now())
+        outcome = self._state.outcome(clock_now())
         if outcome.causes:
             outcome = (judge or _judge())(outcome, self._plan)
         self._emit(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
@@ -274,7 +273,7 @@ class RunFollower:
     def order_stop(self, reason: str, grace: timedelta) -> None:
         """Request a stop by hand; `follow` carries it out."""
         self._interrupts += 1
-        self._state = self._state.with_stop_by_hand(reason, grace, steady_clock.now())
+        self._state = self._state.with_stop_by_hand(reason, grace, clock_now())
 
     async def _on_message(self, host: str, message: object) -> None:
         match message:
@@ -406,7 +405,7 @@ class RunFollower:
         self._give_up_at = give_up_at if self._give_up_at is None else min(self._give_up_at, give_up_at)
 
     def _note(self, kind: EventKind, host: str | None, text: str) -> None:
-        self._record(Event(steady_clock.now(), kind, host, text=text))
+        self._record(Event(clock_now(), kind, host, text=text))
 
     def _event(self, kind: EventKind, host: str, node_time: float, *, rank: int | None, text: str) -> None:
         self._record(Event(self._fleet.our_time(host, node_time), kind, host, rank, text))

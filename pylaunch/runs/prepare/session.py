@@ -21,12 +21,11 @@ from pylaunch.protocol.messages import PAUSE_S
 from pylaunch.runs.connect.agent_link import AgentAbsentError
 from pylaunch.runs.connect.bounds import ConnectionEnded, Interrupted
 from pylaunch.runs.connect.fleet import Fleet, Question
-from pylaunch.runs.events import Emitter, Start, notice
+from pylaunch.runs.events import Emitter, Start, clock_now, notice
 from pylaunch.runs.prepare.launch import Install, Launch, node_task
 from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.runs.sync.tree import Tree
-from pylaunch.transport import steady_clock
-from pylaunch.transport.steady_clock import AWAITED
+from pylaunch.transport.connections import AWAITED
 
 T = TypeVar("T")
 
@@ -118,7 +117,7 @@ class Session:
 
         Raises ClusterNotReadyError with every reason of every host; no rank exists. An interrupt may end it.
         """
-        begun, self._begun = time.monotonic(), steady_clock.now()
+        begun, self._begun = time.monotonic(), clock_now()
         await self._connect(install)
         connected = shipped = time.monotonic()
         self._phases = {"connect": connected - begun}
@@ -160,7 +159,7 @@ class Session:
 
     async def release(self, instant: float | None = None) -> Start:
         """Release all prepared nodes at one instant: `instant`, in seconds since the epoch, or as soon as possible."""
-        instant = steady_clock.now() + self.lead_s if instant is None else instant
+        instant = clock_now() + self.lead_s if instant is None else instant
         start = await self._release(instant)
         phases = {**self._phases, "release": time.monotonic() - self._confirming}
         self._report(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
@@ -314,7 +313,7 @@ class Session:
     def _report(
         self, kind: EventKind, host: str | None, text: str = "", seconds: Mapping[str, float] | None = None
     ) -> None:
-        self._emit(Event(steady_clock.now(), kind, host, text=text, seconds=seconds or {}))
+        self._emit(Event(clock_now(), kind, host, text=text, seconds=seconds or {}))
 
 
 async def before_release(fleet: Fleet, work: Coroutine[None, None, T]) -> T:

@@ -34,6 +34,7 @@ from pylaunch.runs.events import (
     RunEvent,
     Start,
     StartEvent,
+    clock_now,
     contact_line,
 )
 from pylaunch.runs.follow.merge import LineSource, Merge, MergedLine
@@ -41,7 +42,6 @@ from pylaunch.terminal import console, hints
 from pylaunch.terminal.views import findings
 from pylaunch.terminal.views.board import Board
 from pylaunch.terminal.views.outcome import show_hang, show_outcome
-from pylaunch.transport import steady_clock
 from pylaunch.verdict.rank_end import without_rank
 
 TICK_S = 0.1
@@ -249,7 +249,7 @@ class Terminal(Live):
 
     def _drawn(self) -> list[str]:
         with self._lock:
-            return self._board.lines(steady_clock.now())
+            return self._board.lines(clock_now())
 
 
 def _now() -> float:

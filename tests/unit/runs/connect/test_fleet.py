@@ -15,7 +15,7 @@ from pylaunch.runs.connect import fleet as fleet_module
 from pylaunch.runs.connect.agent_link import AgentLink, LinkError
 from pylaunch.runs.connect.bounds import ConnectionEnded, Interrupted, Lost, NodeSilent
 from pylaunch.runs.connect.fleet import LEAST_SHARE, LEAST_SIZE, MOST_BYTES, Fleet, Inbox, Question
-from pylaunch.transport import steady_clock
+from pylaunch.runs.events import clock_now
 from tests.unit.runs.messages import arrive, left
 
 PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01")
@@ -71,11 +71,11 @@ def test_no_time_of_a_node_is_in_the_future_or_before_the_preparation() -> None:
     """Its clock was set after the connection measured it: nothing happens later than it is reported."""
     fleet = Fleet(PLAN, "0123")
     fleet.links["n1"] = cast(AgentLink, SimpleNamespace(clock=ClockOffset(2.0, 0.001)))
-    now = steady_clock.now()
+    now = clock_now()
     assert fleet.our_time("n1", now - 8.0) == now - 10.0
     asyncio.run(fleet.connect([], "open"))
-    assert now <= fleet.our_time("n1", now - 3600.0) <= steady_clock.now(), "nor before the nodes were prepared"
-    assert now <= fleet.our_time("n1", now + 3600.0) <= steady_clock.now()
+    assert now <= fleet.our_time("n1", now - 3600.0) <= clock_now(), "nor before the nodes were prepared"
+    assert now <= fleet.our_time("n1", now + 3600.0) <= clock_now()
 
 
 def test_a_node_is_suspected_before_it_is_lost_and_only_while_the_controller_listens(

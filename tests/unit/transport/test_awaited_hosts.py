@@ -1,16 +1,15 @@
-"""A limit for others does not count time in which this process was held up."""
+"""Awaited hosts: a limit for them does not count time in which this process was held up; silent ones are reported."""
 
 import asyncio
 import os
-import time
 from collections.abc import Coroutine, Sequence
 from queue import SimpleQueue
 from typing import TypeVar
 
 import pytest
 
-from pylaunch.transport import steady_clock
-from pylaunch.transport.steady_clock import Awaited, patience
+from pylaunch.transport import connections
+from pylaunch.transport.connections import Awaited, patience
 
 T = TypeVar("T")
 
@@ -88,7 +87,7 @@ def test_a_host_that_has_not_answered_is_reported_once_with_the_time_that_is_lef
 
 
 def test_only_a_person_who_watches_hears_of_silent_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steady_clock, "SILENT_S", 0.0)
+    monkeypatch.setattr(connections, "SILENT_S", 0.0)
     heard: SimpleQueue[Sequence[str]] = SimpleQueue()
     awaited = Awaited()
     with awaited.hosts(["n1"], 60.0):
@@ -96,23 +95,3 @@ def test_only_a_person_who_watches_hears_of_silent_hosts(monkeypatch: pytest.Mon
     awaited.report_to(lambda hosts, seconds: heard.put(hosts))
     with awaited.hosts(["n2"], 60.0):
         assert heard.get(timeout=60.0) == ["n2"]
-
-
-def test_a_clock_that_is_set_changes_no_time_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, real = steady_clock.now(), time.time
-    assert abs(before - time.time()) < 60.0
-    with steady_clock.kept():
-        monkeypatch.setattr(time, "time", lambda: real() + 7200.0)
-        steady_clock.begin()
-        assert before <= steady_clock.now() < before + 60.0
-
-
-def test_a_process_that_follows_no_run_takes_the_clock_as_it_is_set_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, real = steady_clock.now(), time.time
-    try:
-        with monkeypatch.context() as set_clock:
-            set_clock.setattr(time, "time", lambda: real() + 7200.0)
-            with steady_clock.kept(), steady_clock.kept():
-                assert before + 7140.0 < steady_clock.now() < before + 7260.0
-    finally:
-        steady_clock.begin()
