@@ -17,7 +17,6 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, Notes, RunRecord, ignore
 from pylaunch.model.text.quantity import shown_size
-from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.events import LinesWritten, RunEvent
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.runs.logs import LogQuery, read_logs
@@ -130,8 +129,9 @@ def explain_run(
         notes.append(f"no node sent its logs: {error.message}; the record is used alone")
     scans = list(collector.scans(search))
     with_logs = {each.origin.rank for each in scans if each.size}
-    ends = (end for end in _ends(record.outcome) if named is None or end.rank == named.rank)
-    scans += [scan_of_end(search, end) for end in ends if end.rank not in with_logs]
+    failed = () if record.outcome is None else (end for end in record.outcome.ends if end.failed)
+    ends = (end for end in failed if (named is None or end.rank == named.rank) and end.rank not in with_logs)
+    scans += [scan_of_end(search, end) for end in ends]
     explained = _explained(scans, notes)
     verdict = explained.verdict
     if record.outcome is not None and record.outcome.status is Status.DONE:
@@ -146,10 +146,6 @@ def _explained(scans: Sequence[LogScan], notes: Sequence[str]) -> LogExplanation
     return LogExplanation(
         verdict, len(scans), sum(each.lines for each in scans), sum(each.size for each in scans), tuple(notes)
     )
-
-
-def _ends(outcome: Outcome | None) -> Iterable[RankEnd]:
-    return () if outcome is None else (end for end in outcome.ends if end.failed)
 
 
 def _named(outcome: Outcome | None) -> Named | None:
