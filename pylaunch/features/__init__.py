@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pylaunch.inventory import load_cluster
-from pylaunch.model.setting import Circumstances, machines, plan_settings, refuse_errors, without_effect
+from pylaunch.model.setting import Circumstances, machines, of_interface, refuse_errors, settings_of, without_effect
 from pylaunch.terminal.doors import ObserverOption, RunObserver, StartFile, Verb
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ def judge_settings(settings: Sequence[Setting], circumstances: Circumstances) ->
 def refuse_variables(planned: PlannedRun, say: Callable[[str], None]) -> None:
     """Pass warnings about the variables of a planned run to `say`. Raises UsageError for those that cannot work."""
     plan, commands = planned.plan, planned.commands
-    circumstances = Circumstances(machines(node.host.rank_address for node in plan.nodes))
-    findings: dict[LintFinding, None] = {}
-    for settings in plan_settings(plan, commands):
-        findings |= dict.fromkeys(judge_settings(settings, circumstances))
-    refuse_errors((*findings, *without_effect(plan, [command for _, command in commands])), say)
+    count, given = machines(node.host.rank_address for node in plan.nodes), settings_of(plan.job.env, "--env")
+    findings = judge_settings(given, Circumstances(count)) if given else []
+    refuse_errors(
+        (*findings, *of_interface(plan, count), *without_effect(plan, [command for _, command in commands])), say
+    )
 
 
 def options(verb: str) -> tuple[Option, ...]:

@@ -1,13 +1,13 @@
 """Environment variables as they are set somewhere, and findings of their judges. Pure."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.base.rank_environment import AGENT_VARIABLES, Layer, compose
+from pylaunch.base.rank_environment import AGENT_VARIABLES
 from pylaunch.errors import UsageError
-from pylaunch.model.job import USUAL_PORT
-from pylaunch.model.plan import PORT_ENTRY, NodeCommand, NodePlan, RunPlan
+from pylaunch.model.plan import NodeCommand, RunPlan
 
 # fmt: off
 PER_NODE = frozenset((
@@ -20,6 +20,9 @@ PER_NODE = frozenset((
 ))
 # fmt: on
 """Variables that may differ between nodes; all others must be the same in every rank."""
+
+INTERFACE = r"(?!\d{1,3}(?:\.\d{1,3}){3}(?![\w.]))[^\s/=^,\"']{1,15}"
+"""Name of a network interface, not an address."""
 
 
 class LintLevel(IntEnum):
@@ -88,20 +91,18 @@ def machines(addresses: Iterable[str]) -> int:
     return len({"lo" if each == "localhost" or each.startswith("127.") else each for each in addresses})
 
 
-def plan_settings(plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]]) -> Iterator[list[Setting]]:
-    """Yield the variables of a run on each node, those of the user first."""
-    for _, command in commands:
-        # A port that the first node will choose is judged as any port.
-        chosen = [
-            Setting(name, variable.value.replace(PORT_ENTRY, str(USUAL_PORT)), _where(variable.layer))
-            for name, variable in compose(command.layers).items()
-            if name not in plan.job.env
-        ]
-        yield [*settings_of(plan.job.env, "--env"), *chosen]
-
-
-def _where(layer: Layer) -> str:
-    return "--interface" if layer is Layer.FLAGS else layer.value
+def of_interface(plan: RunPlan, count: int) -> Iterator[LintFinding]:
+    """Yield an error for the name of an interface that leads to none of the other `count` machines of a run."""
+    chosen = plan.job.interface
+    names = {node.host.interface: "interface, in the inventory" for node in plan.nodes}
+    for name, where in names.items() if chosen is None else ((chosen, "--interface"),):
+        if name is None:
+            continue
+        if re.fullmatch(INTERFACE, name) is None:
+            yield LintFinding(LintLevel.ERROR, where, name, "expected the name of an interface", "eth0")
+        elif name == "lo" and count > 1:
+            text = f"no other machine can be reached over it, and these are {count}"
+            yield LintFinding(LintLevel.ERROR, where, name, text, "the interface that leads to the other nodes")
 
 
 def refuse_errors(findings: Sequence[LintFinding], warn: Callable[[str], None]) -> None:

@@ -9,6 +9,7 @@ from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import fold
+from pylaunch.model.node_record import NodeShare, NotARecordError, RecordReader
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import Notes, RunRecord
 from pylaunch.model.text.argv import quoted
@@ -25,7 +26,6 @@ from pylaunch.runs.connect.agent_link import (
 )
 from pylaunch.runs.status import statuses
 from pylaunch.store import runs
-from pylaunch.store.node_record import NodeShare, NotARecordError, RecordReader
 from pylaunch.store.runs import UnknownRunError, recorded_parts
 from pylaunch.transport.process import Completed, describe_exit, last_line
 

@@ -19,6 +19,7 @@ from pylaunch.checks.check import Check
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.job import OnHang
+from pylaunch.model.node_record import pack
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, base_of, replan
 from pylaunch.model.run import Event, EventKind, ran_s
@@ -57,7 +58,6 @@ from pylaunch.runs.restart import Attempt, Over, Policy, next_attempt
 from pylaunch.runs.start_checks import ChecksAtStart, compare_nodes, end_leftovers
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.store import runs
-from pylaunch.store.node_record import pack
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.interrupts import Interrupter, InterruptSource
 from pylaunch.transport.process import spawn

@@ -25,9 +25,9 @@ from pylaunch.base.layout import AgentError, RunDirectory
 from pylaunch.features.explain.judgement.error_form import search_of
 from pylaunch.features.explain.judgement.ranker import weights
 from pylaunch.features.explain.judgement.verdict import judge_logs
+from pylaunch.model import node_record
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.text.sanitise import rank_output
-from pylaunch.store import node_record
 from pylaunch.store.content import signatures
 from pylaunch.verdict.logs.scan import scan
 from tests.agent.controller import task

@@ -13,8 +13,8 @@ import msgspec
 from pylaunch import protocol
 from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec, Sync
+from pylaunch.model.node_record import pack
 from pylaunch.model.plan import plan_run
-from pylaunch.store.node_record import pack
 from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, says
 from tests.waiting import wait_until
 

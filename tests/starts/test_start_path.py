@@ -19,5 +19,5 @@ def test_the_page_names_the_files_of_runs_that_a_start_enters_and_a_start_climbs
     assert named | {"runs/events.py"} == entered
     count = re.search(r"(\d+) files on the path, (\d+) climbs", traced.stdout)
     assert count is not None
-    assert int(count[1]) <= 27
+    assert int(count[1]) <= 25
     assert int(count[2]) <= 1, traced.stdout

@@ -13,7 +13,7 @@ from tomllib import loads
 from typing import Any
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting
+from pylaunch.model.setting import INTERFACE, Circumstances, LintFinding, LintLevel, Setting
 
 _ONE_SLIP = 0.92
 """Likeness of two names that differ by one or two letters."""
@@ -24,7 +24,6 @@ _OWN_ADDRESSES = ("VLLM_HOST_IP", "SGLANG_HOST_IP", "HOST_IP", "POD_IP")
 """Variables in which a program expects the address of its own node."""
 
 _NUMBER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
-_INTERFACE = r"(?!\d{1,3}(?:\.\d{1,3}){3}(?![\w.]))[^\s/=^,\"']{1,15}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Catalogue:
         if "words" in rule:
             words = rule["words"].split()
             return None if value.upper() in map(str.upper, words) else f"expected one of {', '.join(words)}"
-        pattern = rule.get("pattern", ".*").replace("INTERFACE", _INTERFACE)
+        pattern = rule.get("pattern", ".*").replace("INTERFACE", INTERFACE)
         return None if re.fullmatch(pattern, value, re.DOTALL) else f"expected {rule['expected']}"
 
 

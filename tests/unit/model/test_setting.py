@@ -2,22 +2,12 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.job import USUAL_PORT, Framework, JobSpec
+from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.model.setting import LintFinding, LintLevel, plan_settings, refuse_errors, without_effect
+from pylaunch.model.setting import LintFinding, LintLevel, refuse_errors, without_effect
 from pylaunch.render import render
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
-
-
-def test_variables_are_judged_as_ranks_will_have_them_those_of_the_user_first() -> None:
-    job = JobSpec(("train.py",), Framework.JAX, "/home/ml", env={"NOTE": "x"}, interface="eth1")
-    plan = plan_run(CLUSTER, job, "7f3a9c01")
-    first, _ = plan_settings(plan, render(plan))
-    assert (first[0].name, first[0].value, first[0].where) == ("NOTE", "x", "--env")
-    settings = {each.name: (each.value, each.where) for each in first}
-    assert settings["NCCL_SOCKET_IFNAME"] == ("=eth1", "--interface")
-    assert settings["JAX_COORDINATOR_ADDRESS"][0] == f"10.0.0.1:{USUAL_PORT}"
 
 
 def test_errors_refuse_the_start_and_warnings_are_passed_on() -> None:

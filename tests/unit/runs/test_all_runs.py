@@ -15,12 +15,12 @@ from pylaunch.cli.commands.watch import ps
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.model.cluster import Cluster, Connection, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.node_record import MAX_RANKS, NotARecordError, RecordReader, pack, unpack
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import RunRecord
 from pylaunch.runs import status
 from pylaunch.runs.all_runs import KnownRuns, NoAnswerError, merged, read_answer
 from pylaunch.store import runs
-from pylaunch.store.node_record import MAX_RANKS, NotARecordError, RecordReader, pack, unpack
 from pylaunch.terminal.flags import resolve_run
 from pylaunch.transport.connections import connector_of
 

@@ -7,10 +7,10 @@ from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, RolePart
+from pylaunch.model.node_record import NotARecordError, pack, unpack
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.runs.all_runs import Discovery
 from pylaunch.store import runs
-from pylaunch.store.node_record import NotARecordError, pack, unpack
 from pylaunch.store.runs import recorded_parts
 from pylaunch.terminal.flags import resolve_run
 from pylaunch.terminal.flags.resolve_run import find, find_each
