@@ -7,7 +7,7 @@ from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
-from pylaunch.model.text.argv import Argv
+from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.protocol.node_task import MountTask
 
 USUAL_PORT = 29500
@@ -195,7 +195,7 @@ class JobSpec:
         if not self.command:
             raise UsageError("nothing to run", hint="pylaunch start -- train.py")
         if not self.workdir.startswith((TREE, "/")):
-            hint = f'--workdir "$PWD/{self.workdir}"'
+            hint = f'--workdir "$PWD"/{quoted((self.workdir,))}'
             raise UsageError(f"--workdir {self.workdir}: expected an absolute path", hint=hint)
         for name in (*self.env, *self.secrets):
             if not VARIABLE.fullmatch(name):

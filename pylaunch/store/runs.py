@@ -274,9 +274,9 @@ def read(run: str) -> RunRecord:
             head.started_by,
         )
     except (OSError, msgspec.DecodeError) as error:
-        place = quoted((str(paths.directory),))
+        place = (str(paths.directory),)
         is_denied = isinstance(error, PermissionError)
-        hint = f"sudo chown -R $USER {place}" if is_denied else f"rm -r {place}  # forgets this run"
+        hint = f"sudo chown -R $USER {quoted(place)}" if is_denied else f"rm -r {quoted(place)}  # forgets this run"
         raise UsageError(f"the record of run {run} cannot be read: {error}", hint=hint) from None
 
 

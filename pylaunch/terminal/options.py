@@ -272,7 +272,7 @@ def _named(context: click.Context, _: click.Parameter, value: Path | None) -> Pa
     """Return the inventory of the command line, and keep the words for hints."""
     hosts = context.meta[_HOSTS]
     if hosts is not None and value is not None:
-        raise UsageError(f"-i {value} and -H {hosts}: one of them", hint=f"-i {value} --limit {quoted((hosts,))}")
+        raise UsageError(f"-i {value} and -H {hosts}: one of them", hint=quoted(("-i", str(value), "--limit", hosts)))
     if value is not None:
         current().inventory = ("-i", str(value))
     if hosts is not None:

@@ -24,13 +24,13 @@ def reasons(node: Node, asked: protocol.NodeTask) -> dict[str, protocol.Reason]:
 
 
 def test_all_missing_things_are_reported_at_once(node: Node, tmp_path: Path) -> None:
-    (tmp_path / "plain").write_text("")
+    (tmp_path / "a plain").write_text("")
     needs = [protocol.Need(path, "look") for path in ("train.py", "/usr/bin/env", str(tmp_path / "x"))]
-    asked = task(tmp_path, [str(tmp_path / "plain")], ["no-such-program"], needs=needs)
+    asked = task(tmp_path, [str(tmp_path / "a plain")], ["no-such-program"], needs=needs)
     refused = node.refusal(asked)
-    assert refused[0].hint == f"chmod +x {tmp_path}/plain, or -- bash {tmp_path}/plain"
+    assert refused[0].hint == f"chmod +x '{tmp_path}/a plain', or -- bash '{tmp_path}/a plain'"
     assert [reason.message for reason in refused] == [
-        f"program {tmp_path}/plain is not executable",
+        f"program {tmp_path}/a plain is not executable",
         f"program no-such-program is not on PATH ({asked.env['PATH']})",
         f"{tmp_path}/train.py does not exist",
         f"{tmp_path}/x does not exist",

@@ -51,7 +51,7 @@ def _programs(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
                 hint = f"install {program} on the node, or name its path there"
                 if program == task.python:
                     hint = "name the interpreter of the environment: --python /opt/conda/envs/NAME/bin/python"
-            hint = f"chmod +x {program}, or -- bash {program}" if is_path else hint
+            hint = f"chmod +x {shlex.quote(program)}, or -- bash {shlex.quote(program)}" if is_path else hint
             yield protocol.Reason("not-executable", f"program {path} {reason}", hint)
         elif (why := _without_interpreter(found)) is not None:
             yield protocol.Reason("not-executable", f"program {found} cannot be executed: {why}", "")
@@ -195,13 +195,13 @@ def _logs(directory: RunDirectory) -> Iterator[protocol.Reason]:
         status = os.statvfs(directory.logs)
     except OSError as error:
         code = "disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "logs-not-writable"
-        shown = "quota -s" if error.errno == errno.EDQUOT else f"df -h {directory.path}"
+        shown = "quota -s" if error.errno == errno.EDQUOT else f"df -h {shlex.quote(directory.path)}"
         yield protocol.Reason(code, f"log directory {directory.logs}: {error.strerror}", shown)
         return
     free = status.f_bavail * status.f_frsize
     if free < LOG_SPACE:
         text = f"disk full: {free / (1 << 20):.1f} MiB free in {directory.logs}, {LOG_SPACE >> 20} MiB wanted for logs"
-        yield protocol.Reason("disk-full", text, f"df -h {directory.path}")
+        yield protocol.Reason("disk-full", text, f"df -h {shlex.quote(directory.path)}")
 
 
 def _hostname(task: protocol.NodeTask) -> Iterator[protocol.Reason]:

@@ -8,6 +8,7 @@ from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
+from pylaunch.model.text.argv import quoted
 
 _PORTS = "infiniband.ports"
 
@@ -45,7 +46,9 @@ def _state(survey: Survey) -> Iterator[Finding]:
             yield Finding(_PORTS, severity, (host,), text, "start opensm on one host, or the switch's subnet manager")
         elif port["state"] != "ACTIVE" and _name(port) in active:
             text = f"{_name(port)} is {port['state']} ({port['physical_state']}), and active on other hosts"
-            yield Finding(_PORTS, severity, (host,), text, f"ibstat {port['adapter']}; look at cable and switch port")
+            yield Finding(
+                _PORTS, severity, (host,), text, f"ibstat {quoted((port['adapter'],))}; look at cable and switch port"
+            )
 
 
 def _rate(survey: Survey) -> Iterator[Finding]:

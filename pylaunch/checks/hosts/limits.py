@@ -13,6 +13,7 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
 from pylaunch.model.secret import MASK, sounds_secret
 from pylaunch.model.setting import PER_NODE
+from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.quantity import size
 
 FILES_AT_LEAST = 512
@@ -117,7 +118,9 @@ def _variables(survey: Survey) -> Iterable[Finding]:
     for name in sorted({name for each in found.values() for name in each}):
         if name in PER_NODE:
             continue
-        fix = f"see where {{hosts}} set it: grep -r {name} /etc/environment /etc/profile.d ~/.ssh/environment"
+        fix = (
+            f"see where {{hosts}} set it: grep -r {quoted((name,))} /etc/environment /etc/profile.d ~/.ssh/environment"
+        )
         rule = Rule("login.variables", Severity.WARN, f"variable {name} of a login", fix)
         yield from odd_ones(rule, {host: _shown(name, each.get(name, "")) for host, each in found.items()})
 

@@ -10,6 +10,7 @@ from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
+from pylaunch.model.text.argv import quoted
 
 LOOPBACK = "lo"
 
@@ -77,7 +78,9 @@ def _link(survey: Survey) -> Iterable[Finding]:
     for host, (name, read) in used.items():
         if read["carrier"] == 0 or read["state"] in ("down", "lowerlayerdown"):
             text = f"{name} has no link (state {read['state']})"
-            yield Finding("network.link", Severity.FAIL, (host,), text, fix=f"ip link set dev {name} up; see its cable")
+            yield Finding(
+                "network.link", Severity.FAIL, (host,), text, fix=f"ip link set dev {quoted((name,))} up; see its cable"
+            )
     speeds = {host: f"{read['speed']} Mb/s" for host, (_, read) in used.items() if (read["speed"] or 0) > 0}
     fix = "ethtool INTERFACE; see its cable and the port of the switch"
     yield from odd_ones(Rule("network.link", Severity.WARN, "speed of the link to the peers", fix), speeds)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File, Manifest, SymbolicLink
+from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.quantity import shown_size
 from pylaunch.store.files import OUTPUT_DIRECTORY
 
@@ -212,7 +213,8 @@ def _read(directory: Path, path: str, status: os.stat_result) -> File | None:
                 digest.update(chunk)
     except OSError as error:
         raise UsageError(
-            f"--sync: {directory / path} cannot be read: {error.strerror}", hint=f"--sync-exclude {path} leaves it out"
+            f"--sync: {directory / path} cannot be read: {error.strerror}",
+            hint=f"--sync-exclude {quoted((path,))} leaves it out",
         ) from None
     return File(path, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, digest.hexdigest())
 

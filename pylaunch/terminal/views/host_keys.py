@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
+from pylaunch.model.text.argv import quoted
 from pylaunch.terminal import console
 from pylaunch.transport.host_keys import KeyOffer, OfferedKey, accept, scan_keys
 
@@ -38,7 +39,7 @@ def accept_and_say(keys: Sequence[OfferedKey], offer: KeyOffer) -> None:
     still_trusted = accept(keys, offer.file)
     console.say(f"accepted {counted(keys)}: {fold(each.host for each in keys)} → {offer.file}")
     for place in still_trusted:
-        console.say(f"your own known_hosts still trusts the old key; remove it with: ssh-keygen -R '{place}'")
+        console.say(f"your own known_hosts still trusts the old key; remove it with: ssh-keygen -R {quoted((place,))}")
 
 
 def counted(keys: Sequence[OfferedKey]) -> str:

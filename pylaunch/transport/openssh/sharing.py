@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Host
-from pylaunch.model.text.argv import Argv
+from pylaunch.model.text.argv import Argv, quoted
 
 CONNECT_TIMEOUT_S = 10
 
@@ -168,7 +168,7 @@ def control_directory() -> Path:
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise ClusterNotReadyError(
             f"{directory} belongs to another user or is open to others, so SSH connections cannot be kept there",
-            hint=f"remove it, or run with XDG_RUNTIME_DIR set: ls -ld {directory}",
+            hint=f"remove it, or run with XDG_RUNTIME_DIR set: ls -ld {quoted((str(directory),))}",
         )
     return directory
 

@@ -12,6 +12,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import stat
 import threading
@@ -89,7 +90,7 @@ class PieceStore:
         os.makedirs(self._base, exist_ok=True)
         found = os.stat(self._base)
         if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
-            raise StoreError(f"every user may replace files in {self._base}: chmod o-w {self._base}")
+            raise StoreError(f"every user may replace files in {self._base}: chmod o-w {shlex.quote(self._base)}")
         self._check_targets()
         self._remove_abandoned()
         is_new = self._take_staging()
