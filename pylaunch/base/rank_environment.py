@@ -34,11 +34,8 @@ class Layer(Enum):
     """--interface, below --env."""
 
     SECRETS = "secrets"
-    LAUNCHER = "launcher"
-    """Set by torchrun in the ranks that it starts; pylaunch only starts torchrun with the layers below."""
-
     IDENTITY = "identity"
-    """Place of one rank in the run."""
+    """Place of one rank in the run. It wins over what torchrun sets in the ranks that it starts."""
 
     AGENT = "agent"
 

@@ -6,7 +6,6 @@ from enum import Enum
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
-from pylaunch.protocol.node_evidence import HostEvidence
 
 
 class EventKind(Enum):
@@ -64,8 +63,6 @@ class Event:
     """Evidence, one line each."""
 
     hint: str = ""
-    facts: tuple[HostEvidence, ...] = ()
-    """Facts of hosts when a hang was found."""
 
 
 @dataclass(frozen=True)

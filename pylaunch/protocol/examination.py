@@ -159,4 +159,3 @@ class Examined:
     """Every rank of the node that runs has been examined."""
 
     serial: int
-    ranks: list[int]

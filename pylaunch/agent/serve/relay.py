@@ -43,7 +43,7 @@ def replay(directory: RunDirectory) -> int:
             if message.by_hand:
                 record.keep_stop_request(directory, message.reason)
         elif isinstance(message, protocol.Examine):
-            send(protocol.Examined(message.serial, []))
+            send(protocol.Examined(message.serial))
         elif isinstance(message, protocol.TryPeers):
             send(protocol.PeersTried({}))  # As the one above: the controller does not know of the end yet.
         elif isinstance(message, protocol.Follow):

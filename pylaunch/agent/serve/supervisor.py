@@ -361,7 +361,7 @@ class Supervisor:
                 controller.send(view)
             if facts is not None:
                 controller.send(facts)
-            controller.send(protocol.Examined(request.serial, [view.rank for view in views]))
+            controller.send(protocol.Examined(request.serial))
             controller.flush()
 
         if self._run is None or self._outcome is not None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol
 
 from pylaunch import protocol
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.model.job import OnHang
@@ -29,9 +29,6 @@ LONGEST_TICK_S = 1.0
 TICKS = 12
 """Ticks in the time without progress after which ranks are examined."""
 
-MOST_HOSTS = 64
-"""Hosts whose facts the record keeps beside a finding."""
-
 SHOWN_LINES = 8
 """Lines of evidence in the record and on the screen."""
 
@@ -42,13 +39,8 @@ def interval_s(plan: RunPlan) -> float:
     return 0.0 if after is None else min(LONGEST_TICK_S, after.total_seconds() / TICKS)
 
 
-@dataclass(frozen=True)
-class HangNews:
-    """Message of the watch to the follower."""
-
-    news: HangReport | ProgressResumed
-    facts: tuple[HostEvidence, ...] = ()
-    """Facts of the hosts on which a report rests."""
+HangNews = HangReport | ProgressResumed
+"""Message of the watch to the follower."""
 
 
 class ViewTaker(Protocol):
@@ -88,12 +80,12 @@ class HangWatch:
         while True:
             await asyncio.sleep(interval_s(self._plan))
             if self._resumed:
-                return HangNews(self._resumed.pop())
+                return self._resumed.pop()
             self._add_ends()
             if self._state().stop is None and self._suspicion.is_due(time.monotonic()):
                 report = await self._look()
                 if report is not None:
-                    return HangNews(report, tuple(filter(_has_trouble, self._facts))[:MOST_HOSTS])
+                    return report
 
     async def _look(self) -> HangReport | None:
         sample = await self._examine(progress=True, node=self._suspicion.calls_requests > 0)
@@ -144,14 +136,9 @@ class HangWatch:
             self._resumed.append(news)
 
 
-def _has_trouble(facts: HostEvidence) -> bool:
-    """Return True for facts that the record keeps beside a finding."""
-    return bool(facts.kernel or facts.stuck or facts.missing)
-
-
-def event(message: HangNews, action: OnHang = OnHang.OBSERVE) -> Event:
+def event(news: HangNews, action: OnHang = OnHang.OBSERVE) -> Event:
     """Return the event that the record keeps; it says where a finding is not good enough for `action`."""
-    now, news = clock_now(), message.news
+    now = clock_now()
     quiet = f"{'' if news.is_exact else 'at least '}{news.quiet_s:.0f} s without progress"
     if isinstance(news, ProgressResumed):
         return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {quiet}")
@@ -167,5 +154,4 @@ def event(message: HangNews, action: OnHang = OnHang.OBSERVE) -> Event:
         f"{what}: {finding.text} ({quiet}, {finding.confidence.value} confidence{unsure})",
         lines=finding.evidence[:SHOWN_LINES],
         hint=finding.hint,
-        facts=message.facts,
     )

@@ -32,7 +32,7 @@ from pylaunch.runs.follow.run_state import RunState, StopAll
 from pylaunch.runs.stacks import RunSample, examine, host_evidence, rank_view
 from pylaunch.store.runs import user_and_host
 from pylaunch.transport.slurm import commands
-from pylaunch.verdict.hangs.suspicion import HangReport
+from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed
 from pylaunch.verdict.rank_end import described
 
 
@@ -248,20 +248,20 @@ class RunFollower:
         while self._plan.job.hang_after is not None:
             self._fleet.post(await self._hang_watch.next())
 
-    def _on_hang(self, message: HangNews) -> None:
-        event = hang_watch.event(message, self._plan.job.on_hang)
+    def _on_hang(self, news: HangNews) -> None:
+        event = hang_watch.event(news, self._plan.job.on_hang)
         self._record(event)
         acts = self.leads and self._plan.job.on_hang is not OnHang.OBSERVE and self._state.stop is None
-        if acts and isinstance(news := message.news, HangReport) and news.finding.confidence is Confidence.HIGH:
+        if acts and isinstance(news, HangReport) and news.finding.confidence is Confidence.HIGH:
             self._state = self._state.with_hang(news.finding, self._plan.job.failure_grace, event.time)
 
     def _on_own(self, message: HangNews | JobAnswer | Interrupted) -> None:
-        if isinstance(message, HangNews):
-            self._on_hang(message)
-        elif isinstance(message, JobAnswer):
+        if isinstance(message, JobAnswer):
             self._on_job_answer(message)
-        else:
+        elif isinstance(message, Interrupted):
             self._interrupt(str(message))
+        else:
+            self._on_hang(message)
 
     def _on_view(self, host: str, message: protocol.RankView) -> None:
         view = rank_view(host, message, self._fleet.clock(host))
@@ -301,7 +301,7 @@ class RunFollower:
             case protocol.Activity():
                 self._hang_watch.add(message)
                 self.relay.take(host, message)
-            case HangNews() | JobAnswer() | Interrupted():
+            case HangReport() | ProgressResumed() | JobAnswer() | Interrupted():
                 self._on_own(message)
             case _:
                 await self._on_contact(host, message)

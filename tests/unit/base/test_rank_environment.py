@@ -14,10 +14,3 @@ def test_no_layer_of_a_node_is_between_those_that_the_controller_sends_merged() 
     order = list(Layer)
     merged = order[order.index(Layer.DEFAULTS) : order.index(JOB) + 1]
     assert merged == [Layer.DEFAULTS, Layer.FRAMEWORK, Layer.INVENTORY, Layer.FLAGS]
-
-
-def test_the_order_is_that_of_the_documentation() -> None:
-    assert [layer.value for layer in Layer] == [
-        "flight recorder", "user", "route", "node file", "defaults", "framework", "inventory", "flags",
-        "secrets", "launcher", "identity", "agent",
-    ]  # fmt: skip

@@ -61,14 +61,11 @@ def test_silent_ranks_are_viewed_until_the_late_one_is_named() -> None:
         watch.add(protocol.Activity([protocol.RankSigns(rank, 100, 7) for rank in range(4)]))
         return await asyncio.wait_for(watch.next(), 60)
 
-    message = asyncio.run(watch())
-    report = message.news
+    report = asyncio.run(watch())
     assert isinstance(report, HangReport)
     assert report.finding.ranks == (2,)
     assert asked[:3] == [(False, True, False), (False, True, False), (True, False, True)]
-    assert message.facts == FACTS[:1], "the record keeps facts of hosts that report trouble"
     assert "n03 kernel: nfs: server store not responding" in report.finding.evidence
-    assert event(message).facts == FACTS[:1]
 
 
 def test_the_record_has_the_finding_the_rank_and_the_evidence() -> None:
@@ -81,18 +78,18 @@ def test_the_record_has_the_finding_the_rank_and_the_evidence() -> None:
         ("a",) * 20,
         hint="look",
     )
-    recorded = event(HangNews(HangReport(finding, 31.4)))
+    recorded = event(HangReport(finding, 31.4))
     assert (recorded.kind, recorded.host, recorded.rank, recorded.hint) == (EventKind.HANG, "n1", 1, "look")
     assert recorded.text == ("hang: ranks 0,2 wait; rank 1 on n1 is in load (31 s without progress, high confidence)")
     assert len(recorded.lines) == 8
-    assert "(at least 31 s without progress, " in event(HangNews(HangReport(finding, 31.4, is_exact=False))).text
+    assert "(at least 31 s without progress, " in event(HangReport(finding, 31.4, is_exact=False)).text
 
 
 def test_a_rank_that_works_is_slow_and_idle_programs_are_quiet() -> None:
     slow = HangFinding(HangKind.BUSY, "x", Confidence.MEDIUM)
     quiet = HangFinding(HangKind.UNDECIDED, "x", Confidence.LOW)
-    assert event(HangNews(HangReport(slow, 1.0))).text.startswith("slow: ")
-    assert event(HangNews(HangReport(quiet, 1.0))).text.startswith("quiet: ")
+    assert event(HangReport(slow, 1.0)).text.startswith("slow: ")
+    assert event(HangReport(quiet, 1.0)).text.startswith("quiet: ")
 
 
 async def watched(examine: ViewTaker, enough: asyncio.Event, *, reports: int) -> list[HangNews]:
@@ -118,8 +115,8 @@ def test_ranks_that_stay_where_they_are_are_asked_for_all_calls_once() -> None:
         return RunSample(tuple(replace(each, time=float(len(asked))) for each in views))
 
     [first] = asyncio.run(watched(examine, enough, reports=1))
-    assert isinstance(first.news, HangReport)
-    assert "rank 2 on n02 is in load" in first.news.finding.text
+    assert isinstance(first, HangReport)
+    assert "rank 2 on n02 is in load" in first.finding.text
     brief_only, whole, later = (False, True, False), (True, False, True), (False, True, True)
     assert asked[:12] == [brief_only, brief_only, whole, *[later] * 9]
 
@@ -172,15 +169,14 @@ def test_a_node_that_misses_one_answer_is_not_called_silent() -> None:
 
 def test_a_node_that_misses_every_answer_is_named() -> None:
     news = news_within(9, lambda look: RunSample(tuple(EVALUATES if look < 2 else EVALUATES[:3])), lambda _: STATE)
-    assert news is not None
-    assert isinstance(news.news, HangReport)
-    assert news.news.finding.kind is HangKind.NODE_SILENT
-    assert news.news.finding.hosts == ("n03",)
+    assert isinstance(news, HangReport)
+    assert news.finding.kind is HangKind.NODE_SILENT
+    assert news.finding.hosts == ("n03",)
 
 
 def test_a_finding_that_does_not_end_a_run_says_so_where_the_run_should_end_for_hangs() -> None:
-    news = HangNews(HangReport(HangFinding(HangKind.LATE, "x", Confidence.LOW), 1.0))
+    news = HangReport(HangFinding(HangKind.LATE, "x", Confidence.LOW), 1.0)
     assert event(news, OnHang.STOP).text.endswith("low confidence: not enough for --on-hang stop)")
     assert event(news).text.endswith("low confidence)")
-    ends = HangNews(HangReport(HangFinding(HangKind.LATE, "x", Confidence.HIGH), 1.0))
+    ends = HangReport(HangFinding(HangKind.LATE, "x", Confidence.HIGH), 1.0)
     assert event(ends, OnHang.STOP).text.endswith("high confidence)")
