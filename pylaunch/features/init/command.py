@@ -168,6 +168,6 @@ def next_steps(directory: Path, *, has_python: bool) -> list[str]:
     """Return the commands that start the script in `directory`, or any program where there is none."""
     script = next((name for name in _SCRIPTS if (directory / name).is_file()), None)
     if script is None:
-        return ["pylaunch start -- hostname"]
+        return ["pylaunch start --workdir / -- hostname"]
     environment = f"{hints.ENVIRONMENT}    # or your own: pylaunch_python= in the inventory"
     return [*([] if has_python else [environment]), f"pylaunch start --sync . -- {script}"]

@@ -20,7 +20,7 @@ def test_a_file_that_exists_leads_to_the_page_about_further_hosts(tmp_path: Path
 @pytest.mark.parametrize(
     ("script", "has_python", "steps"),
     [
-        ("other.py", False, ["pylaunch start -- hostname"]),
+        ("other.py", False, ["pylaunch start --workdir / -- hostname"]),
         ("train.py", True, ["pylaunch start --sync . -- train.py"]),
         ("train.py", False,
          ["pylaunch provision --roles python_env    # or your own: pylaunch_python= in the inventory",
