@@ -63,7 +63,7 @@ ABOUT = "From bare Linux machines to a training job whose ranks all started toge
 _EXAMPLES = (
     "pylaunch start -H gpu01,gpu02 --sync . -- train.py   needs only SSH",
     "pylaunch check -i cluster.ini -- train.py            would it run? why not?",
-    "pylaunch status 7f3a --watch                         steps, devices, network",
+    "pylaunch status 7f3a --watch                         steps and last lines, live",
     "pylaunch explain 7f3a                                why it failed",
 )
 """Command lines of the core in the help, after those of features; in 76 columns."""
