@@ -92,8 +92,9 @@ def test_a_run_in_the_background_and_a_follower_notify_of_its_restart_and_end(
         (tmp_path / run).touch()
         says(follower, f"following run {run}.1; Ctrl-C leaves it alone")
         (tmp_path / f"{run}.1").touch()
-        done = ended(follower, code=ExitCode.DONE)
-        assert f"run {run}.1 done" in done.stderr
+        assert f"run {run}.1 done" in ended(follower, code=ExitCode.DONE).stderr
         assert [each["event"] for each in attached] == ["restart", "end"]
+        cluster.run("attach", run, "--notify", second, code=ExitCode.DONE)
+        assert [attached[-1][name] for name in ("event", "hosts", "ranks")] == ["end", "n[1-2]", 2], "over before"
         wait_until(lambda: len(received) == 3, "the run in the background has notified, too")
     assert [each["event"] for each in received] == ["start", "restart", "end"]

@@ -147,7 +147,8 @@ class Notifier(RunObserver):
                 ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
                 seconds = sum(start.phases.values())
                 self._notify("start", f"{ranks} on {fold(plan.cluster.names)}, in {seconds:.1f} s")
-            case AttemptEnded(outcome=outcome):
+            case AttemptEnded(plan, outcome):
+                self._follow(plan)  # `attach` to a run that is over has no event before.
                 self._last = outcome
             case Event(kind=EventKind.RESTARTING, text=text):
                 self._restart = text
