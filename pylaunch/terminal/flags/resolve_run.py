@@ -184,13 +184,15 @@ def _line(record: RunRecord) -> str:
 def parse_ranks(text: str, plan: RunPlan) -> tuple[int, ...]:
     """Parse ranks such as "0-3,7". Raises UsageError for other text, and for ranks that the run does not have."""
     found: set[int] = set()
+    all_ranks = "0" if plan.world_size == 1 else f"0-{plan.world_size - 1}"
+    hint = pylaunch(current().verb or "logs", plan.run, "--rank", all_ranks)
     for piece in text.split(","):
         bounds = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", piece)
         if bounds is None or int(bounds[2] or bounds[1]) < int(bounds[1]):
-            raise UsageError(f"--rank {text}: expected ranks such as 0-3,7")
+            raise UsageError(f"--rank {text}: expected ranks such as 0-3,7", hint=hint)
         last = int(bounds[2] or bounds[1])
         if last >= plan.world_size:
-            raise UsageError(f"--rank {text}: run {plan.run} has ranks 0 … {plan.world_size - 1}")
+            raise UsageError(f"--rank {text}: run {plan.run} has ranks 0 … {plan.world_size - 1}", hint=hint)
         found |= set(range(int(bounds[1]), last + 1))
     return tuple(sorted(found))
 

@@ -17,8 +17,9 @@ def test_ranks_by_set(text: str, ranks: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "3-1", "-1", "1-", "8", "0-8"])
 def test_other_ranks_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"expected ranks such as|has ranks 0 … 7"):
+    with pytest.raises(UsageError, match=r"expected ranks such as|has ranks 0 … 7") as refused:
         parse_ranks(text, PLAN)
+    assert refused.value.hint == "pylaunch logs 7f3a9c01 --rank 0-7"
 
 
 def test_ranks_and_nodes_together_select_their_intersection() -> None:
