@@ -16,7 +16,7 @@ import logging
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -101,13 +101,24 @@ def write_known_hosts(path: Path, keys: Sequence[HostKey]) -> None:
     *lines, last = read_known_hosts(path).split("\n")  # As ssh-keygen counts them: a form feed ends no line.
     lines += [last] if last else []
     gone = {number for key in keys for number, _ in _entries(path, key.place)}
-    kept = [line for number, line in enumerate(lines, 1) if number not in gone or set("*?") & set(line.split()[0])]
+    places = {key.place for key in keys}
+    shorter = (_without(line, places) if number in gone else line for number, line in enumerate(lines, 1))
+    kept = [line for line in shorter if line is not None]
     with tempfile.NamedTemporaryFile(
         "w", dir=path.parent, prefix=f".{path.name}.", errors="surrogateescape", delete=False
     ) as aside:
         aside.write("".join(f"{line}\n" for line in (*kept, *(key.line for key in keys))))
     Path(aside.name).chmod(0o644)
     Path(aside.name).replace(path)
+
+
+def _without(line: str, places: Set[str]) -> str | None:
+    """Return the entry `line`, which names one of `places`, for its other names; None where it has none."""
+    names, rest = line.split(maxsplit=1)
+    if set("*?") & set(names):
+        return line
+    others = [name for name in names.split(",") if name.lower() not in places and not name.startswith("|")]
+    return f"{','.join(others)} {rest}" if others else None
 
 
 def read_known_hosts(path: Path) -> str:

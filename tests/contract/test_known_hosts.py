@@ -41,13 +41,13 @@ def test_only_the_lines_of_the_servers_change(tmp_path: Path) -> None:
         f"n? ssh-ed25519 {OTHER_BLOB}",
         "",
         "not an entry",
-        f"n2 ssh-ed25519 {OTHER_BLOB} another server",
     ]  # fmt: skip
-    own = [f"n1,10.0.0.1 ssh-ed25519 {OTHER_BLOB}", f"{HASHED} ssh-ed25519 {OTHER_BLOB}"]
+    own = [f"{names} ssh-ed25519 {OTHER_BLOB} rack 7" for names in ("n1,N4,10.0.0.1", "n1", HASHED)]
     file.write_text("\n".join([*others, *own]), errors="surrogateescape")
 
     write_known_hosts(file, [key("n1")])
 
+    others.append(f"N4,10.0.0.1 ssh-ed25519 {OTHER_BLOB} rack 7")
     assert known_keys(file, "n3") == (key("n3", OTHER_BLOB),)
     assert file.read_text(errors="surrogateescape").split("\n") == [*others, f"n1 ssh-ed25519 {BLOB}", ""]
 
