@@ -84,6 +84,5 @@ def test_ranks_that_wait_behind_a_blocked_port_are_a_hang_of_the_path_and_nobody
     (hang, *_) = [each for each in events(lab) if "get no answer" in each["text"]]
     assert (hang["host"], hang["rank"]) == (None, None)
     assert f"n1 port {PORT}" in hang["text"]
-    assert {each["host"] for each in hang["facts"] if each["stuck"]} & {"n1", "n2"}
     lab.pylaunch("stop", newest(lab), timeout_s=120)
     must_be_clean(lab)
