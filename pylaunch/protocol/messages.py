@@ -182,7 +182,10 @@ class Hello:
     """Name of this node in the plan of the run, once it is prepared."""
 
 
-PHASES = ("new", "prepared", "running", "stopping", "finished")
+AGENT_LOST = "agent lost"
+"""Phase of a run whose agent ended without a report."""
+
+PHASES = ("new", "prepared", "running", "stopping", "finished", AGENT_LOST)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
+from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.outcome import Outcome
@@ -63,7 +64,17 @@ class RunStatus:
         return next((phase for phase in _LIVELIEST_FIRST if phase in phases), "unreachable")
 
 
-_LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "waiting", "starting", "not answering", "not found")
+_LIVELIEST_FIRST = (
+    "running",
+    "stopping",
+    "prepared",
+    "new",
+    "waiting",
+    "starting",
+    "not answering",
+    "not found",
+    protocol.AGENT_LOST,
+)
 
 
 async def _ask(record: RunRecord, recorder: runs.Recorder | None, show: Emitter | None = None) -> RunStatus:
@@ -79,7 +90,7 @@ async def _ask(record: RunRecord, recorder: runs.Recorder | None, show: Emitter 
         names = [node.host.name for node in record.plan.nodes]
         failures = await fleet.connect(names, "attach")
         nodes = tuple(_state(name, fleet, failures, absent) for name in names)
-        if any(node.phase != "finished" for node in nodes):
+        if any(node.phase not in ("finished", protocol.AGENT_LOST) for node in nodes):
             if show is not None and (running := {node.host for node in nodes if node.running}):
                 await _glimpse(record.plan, fleet, show, running)
             return RunStatus(nodes, None)

@@ -72,6 +72,18 @@ def test_what_a_killed_agent_left_is_found_by_status_and_ended_by_stop(
     assert (outcome["status"], outcome["unproven"], outcome["leftovers"]) == ("failed", [], {})
 
 
+def test_a_run_that_continues_elsewhere_is_not_finished_where_its_agent_was_killed(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2")
+    ended(cluster.start("--detach", "--skip", "all", "--grace", "1", "--", "sleep", "600"), code=ExitCode.DONE)
+    killed_controller(cluster)
+    killed_agent(cluster.nodes["n2"])
+    shown = cluster.run("status", *cluster.outcomes())
+    assert "n1: running, rank 0\n  n2: agent lost\n" in shown.stdout
+    cluster.run("stop", *cluster.outcomes())
+
+
 def test_a_node_that_lost_the_files_of_a_run_is_not_called_clean_while_its_ranks_live(
     detached: Callable[[str], DirectoryCluster],
 ) -> None:

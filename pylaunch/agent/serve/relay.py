@@ -31,7 +31,8 @@ STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
 def replay(directory: RunDirectory) -> int:
     """Speak the protocol on stdin and stdout until everything is sent or the controller disconnects."""
     task = record.read_task(directory)
-    send(hello("finished", [], "" if task is None else task.host))
+    phase = "finished" if task is None or _is_reported(directory) else protocol.AGENT_LOST
+    send(hello(phase, [], "" if task is None else task.host))
     while True:
         line = sys.stdin.buffer.readline(protocol.MAX_LINE)
         if not line:
@@ -68,6 +69,12 @@ def _send_output(directory: RunDirectory, follow: protocol.Follow) -> None:
             break
         send(output)
     send(protocol.CaughtUp())
+
+
+def _is_reported(directory: RunDirectory) -> bool:
+    return record.read_outcome(directory) is not None or any(
+        isinstance(event, protocol.Finished) for event in record.read_events(directory)
+    )
 
 
 def _send_end(directory: RunDirectory) -> None:
