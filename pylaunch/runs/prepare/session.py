@@ -1,6 +1,7 @@
 """A start: connect, prepare, hold at the barrier, release together. No rank exists before every node is ready."""
 
 import asyncio
+import re
 import secrets
 import threading
 import time
@@ -16,7 +17,7 @@ from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import fold, is_address
 from pylaunch.model.run import Event, EventKind
-from pylaunch.model.text.argv import pylaunch
+from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.protocol.messages import PAUSE_S
 from pylaunch.runs.connect.agent_link import AgentAbsentError
 from pylaunch.runs.connect.bounds import ConnectionEnded, Interrupted
@@ -178,7 +179,7 @@ class Session:
             finally:
                 unwanted.set()
             for name, reason in refused.items():
-                self._refuse(name, reason, None)
+                self._refuse(name, reason, room_hint(name, reason, self._plan.cluster[name].node_root))
             failures |= await self._fleet.connect([name for name in absent if name not in refused], "open")
             for name in absent:
                 if name in refused or name in self._fleet.links:
@@ -314,6 +315,13 @@ class Session:
         self, kind: EventKind, host: str | None, text: str = "", seconds: Mapping[str, float] | None = None
     ) -> None:
         self._emit(Event(clock_now(), kind, host, text=text, seconds=seconds or {}))
+
+
+def room_hint(host: str, reason: str, root: str) -> str | None:
+    """Return the command that shows why the agent found no room on `host`, in `root` or in /tmp; None otherwise."""
+    flag = "-i" if "inodes" in reason else "-h"
+    has_room = re.search(r"is full|no inodes left|No space left|quota exceeded", reason) is None
+    return None if has_room else f"on {host}: df {flag} {quoted((root,))} /tmp"
 
 
 async def before_release(fleet: Fleet, work: Coroutine[None, None, T]) -> T:

@@ -165,7 +165,7 @@ def _to_choose(error: RunNotNamedError) -> UsageError:
     candidates = tuple(filter(_is_of_verb, candidates))
     all_runs = "all runs: pylaunch ps --all"
     return UsageError(
-        error.message,
+        error.message if candidates else error.message.removesuffix(": name one"),
         evidence=[_line(record) for record in candidates],
         hint=f"{pylaunch(verb, base_of(candidates[0].plan.run))}; {all_runs}" if candidates else all_runs,
     )

@@ -29,6 +29,7 @@ from pylaunch.runs.prepare.session import (
     Session,
     before_release,
     lead_s,
+    room_hint,
     targets,
     try_connections,
 )
@@ -234,3 +235,15 @@ def test_every_node_tries_its_peers_once() -> None:
         return sent
 
     assert len(asyncio.run(story())) == len(CLUSTER.hosts)
+
+
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [
+        ("/a/b.tmp cannot be written: /a is full (0 KiB of 9 MiB free)", "on n1: df -h /a /tmp"),
+        ("/a/b.tmp cannot be written: /a has no inodes left (0 of 9 free)", "on n1: df -i /a /tmp"),
+        ("no Python at /usr/bin/python3", None),
+    ],
+)
+def test_a_full_file_system_without_room_for_the_agent_has_a_command(reason: str, hint: str | None) -> None:
+    assert room_hint("n1", reason, "/a") == hint
