@@ -85,16 +85,11 @@ def test_the_line_counts_many_ranks_and_names_the_late_one() -> None:
     assert best.evidence[0].startswith("ranks 0-36,38-63 on n[00-36,38-63]: all_reduce #412 of dp is pending")
 
 
-def test_two_ranks_name_nobody() -> None:
+def test_two_ranks_and_half_of_eight_name_nobody() -> None:
     best = judge_hang(evidence(one_late(2, 1)))[0]
     assert (best.ranks, best.confidence) == ((), Confidence.HIGH), "all stand still"
     assert "rank 1 on n01 is in load" in best.text
-
-
-def test_half_of_the_ranks_name_nobody() -> None:
-    views = [each for each in one_late(8, 3) if each.rank < 4]
-    best = judge_hang(evidence(views, world=8))[0]
-    assert best.ranks == ()
+    assert judge_hang(evidence([each for each in one_late(8, 3) if each.rank < 4], world=8))[0].ranks == ()
 
 
 def test_a_rank_that_waits_after_the_others_left_made_an_extra_call() -> None:
