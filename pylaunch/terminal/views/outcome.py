@@ -1,5 +1,7 @@
 """How a run ended, on stderr: the failed rank with its last lines, causes, what is left, and the next command."""
 
+from collections.abc import Collection
+
 from pylaunch.checks.check import FIX
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
@@ -127,8 +129,8 @@ def _logs_of(plan: RunPlan, rank: int | None) -> str:
     return pylaunch("logs", plan.attempt, *(("--launcher",) if rank is None else ("--rank", str(rank))))
 
 
-def show_proof(plan: RunPlan, outcome: Outcome) -> None:
-    """Print the nodes that are proven clean, leftovers, and nodes that could not be asked."""
+def show_proof(plan: RunPlan, outcome: Outcome, said: Collection[str] = ()) -> None:
+    """Print the nodes that are proven clean; of others, but `said`, what is left or unknown."""
     hosts = [node.host.name for node in plan.nodes]
     clean = [host for host in hosts if host not in outcome.leftovers and host not in outcome.unproven]
     if clean:
@@ -136,10 +138,10 @@ def show_proof(plan: RunPlan, outcome: Outcome) -> None:
     for host, reason in outcome.unreadable.items():
         console.say(f"{host}: the files of the run cannot be read, output and record are incomplete: {reason}")
     for host in hosts:
-        if left := outcome.leftovers.get(host):
+        if host not in said and (left := outcome.leftovers.get(host)):
             console.say(f"{host}: left behind: {'; '.join(left)}")
-    if outcome.unproven:
-        console.say(f"{fold(outcome.unproven)}: not known to be clean")
+    if unproven := [host for host in outcome.unproven if host not in said]:
+        console.say(f"{fold(unproven)}: not known to be clean")
 
 
 def show_causes(outcome: Outcome, *, verbose: bool = False) -> None:

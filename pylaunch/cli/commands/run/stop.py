@@ -114,5 +114,5 @@ def _stop(record: RunRecord, *, now: bool) -> StopReport:
     if report.clean:
         console.say(f"run {run} stopped on {fold(report.clean)}")
     show_proofs(run, report.proofs)
-    show_proof(record.plan, outcome)
+    show_proof(record.plan, outcome, said=report.proofs)
     return report
