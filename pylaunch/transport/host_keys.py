@@ -226,7 +226,8 @@ def _ask(host: Host, known: Known) -> OfferedKey | Silent:
     except (OSError, EOFError, ValueError, paramiko.SSHException, PylaunchError) as error:
         # ValueError: no domain name, or an answer that paramiko cannot decode.
         reason = getattr(error, "strerror", None) or str(error) or "the server closed the connection"
-        return Silent(host.name, f"{host.address}: {reason}", getattr(error, "hint", None) or Silent.hint)
+        said = reason if host.address == host.name else f"{host.address}: {reason}"
+        return Silent(host.name, said, getattr(error, "hint", None) or Silent.hint)
     return OfferedKey(host.name, key, before)
 
 

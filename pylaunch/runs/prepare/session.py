@@ -319,9 +319,9 @@ class Session:
 
 def room_hint(host: str, reason: str, root: str) -> str | None:
     """Return the command that shows why the agent found no room on `host`, in `root` or in /tmp; None otherwise."""
-    flag = "-i" if "inodes" in reason else "-h"
+    show = "df -i" if "inodes" in reason else "df -h"
     has_room = re.search(r"is full|no inodes left|No space left|quota exceeded", reason) is None
-    return None if has_room else f"on {host}: df {flag} {quoted((root,))} /tmp"
+    return None if has_room else f"on {host}: {show} {quoted((root,))} /tmp"
 
 
 async def before_release(fleet: Fleet, work: Coroutine[None, None, T]) -> T:
