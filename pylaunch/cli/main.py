@@ -174,8 +174,6 @@ def run(arguments: list[str], command: click.Command = pylaunch, name: str = "py
     code, error = _ended(arguments, invocation, command, name)
     if error is not None:
         error.hint = error.hint and hints.completed(error.hint, invocation)
-        if isinstance(error, _InterruptedError) and console.is_terminal(sys.stderr):
-            console.write(sys.stderr, "\r")  # The terminal has written ^C there.
         console.say(error.render())
     try:
         document.close(invocation, code, error or invocation.printed_error)

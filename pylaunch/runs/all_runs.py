@@ -270,7 +270,7 @@ def find_unnamed(
         return here[0]
     state = "recorded here" if newest else "live"
     which = f"several runs {_of(sources)} are live" if here else f"no run {_of(sources)} is {state}"
-    raise RunNotNamedError(f"{which}: name one", (here or candidates or known)[:CANDIDATES])
+    raise RunNotNamedError(which, (here or candidates or known)[:CANDIDATES])
 
 
 def _of(sources: Sequence[str]) -> str:

@@ -64,17 +64,7 @@ class RunStatus:
         return next((phase for phase in _LIVELIEST_FIRST if phase in phases), "unreachable")
 
 
-_LIVELIEST_FIRST = (
-    "running",
-    "stopping",
-    "prepared",
-    "new",
-    "waiting",
-    "starting",
-    "not answering",
-    "not found",
-    protocol.AGENT_LOST,
-)
+_LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "waiting", "starting", "not answering", "not found")
 
 
 async def _ask(record: RunRecord, recorder: runs.Recorder | None, show: Emitter | None = None) -> RunStatus:

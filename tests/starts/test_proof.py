@@ -79,8 +79,7 @@ def test_a_run_that_continues_elsewhere_is_not_finished_where_its_agent_was_kill
     ended(cluster.start("--detach", "--skip", "all", "--grace", "1", "--", "sleep", "600"), code=ExitCode.DONE)
     killed_controller(cluster)
     killed_agent(cluster.nodes["n2"])
-    shown = cluster.run("status", *cluster.outcomes())
-    assert "n1: running, rank 0\n  n2: agent lost\n" in shown.stdout
+    assert "n1: running, rank 0\n  n2: agent lost\n" in cluster.run("status", *cluster.outcomes()).stdout
     cluster.run("stop", *cluster.outcomes())
 
 

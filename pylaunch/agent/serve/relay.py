@@ -31,7 +31,7 @@ STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
 def replay(directory: RunDirectory) -> int:
     """Speak the protocol on stdin and stdout until everything is sent or the controller disconnects."""
     task = record.read_task(directory)
-    phase = "finished" if task is None or _is_reported(directory) else protocol.AGENT_LOST
+    phase = "finished" if task is None or _report(directory) is not None else protocol.AGENT_LOST
     send(hello(phase, [], "" if task is None else task.host))
     while True:
         line = sys.stdin.buffer.readline(protocol.MAX_LINE)
@@ -49,7 +49,7 @@ def replay(directory: RunDirectory) -> int:
             send(protocol.PeersTried({}))  # As the one above: the controller does not know of the end yet.
         elif isinstance(message, protocol.Follow):
             _send_output(directory, message)
-            _send_end(directory)
+            send(_report(directory) or _without_report(directory))
             return 0
         else:
             raise protocol.WireError(f"run {directory.run} is over: {type(message).__name__} has no effect")
@@ -71,21 +71,15 @@ def _send_output(directory: RunDirectory, follow: protocol.Follow) -> None:
     send(protocol.CaughtUp())
 
 
-def _is_reported(directory: RunDirectory) -> bool:
-    return record.read_outcome(directory) is not None or any(
-        isinstance(event, protocol.Finished) for event in record.read_events(directory)
-    )
-
-
-def _send_end(directory: RunDirectory) -> None:
+def _report(directory: RunDirectory) -> protocol.Finished | protocol.Failed | None:
+    """Return how the run ended on this host, as its agent said; None where the agent ended before that."""
     finished = [event for event in record.read_events(directory) if isinstance(event, protocol.Finished)]
-    outcome = record.read_outcome(directory)
     if finished:
-        send(finished[-1])
-    elif outcome is not None:
-        send(protocol.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}"))
-    else:
-        send(_without_report(directory))
+        return finished[-1]
+    outcome = record.read_outcome(directory)
+    if outcome is None:
+        return None
+    return protocol.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}")
 
 
 def _without_report(directory: RunDirectory) -> protocol.Failed:

@@ -6,6 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from posixpath import dirname
 from typing import TypeVar
 
 from pylaunch import protocol
@@ -318,10 +319,14 @@ class Session:
 
 
 def room_hint(host: str, reason: str, root: str) -> str | None:
-    """Return the command that shows why the agent found no room on `host`, in `root` or in /tmp; None otherwise."""
-    show = "df -i" if "inodes" in reason else "df -h"
-    has_room = re.search(r"is full|no inodes left|No space left|quota exceeded", reason) is None
-    return None if has_room else f"on {host}: {show} {quoted((root,))} /tmp"
+    """Return the command that shows the room on `host` if an installation in `root`, by way of /tmp, lacked it."""
+    if re.search(r"is full|no inodes left|No space left|quota exceeded", reason) is None:
+        return None
+    if "quota" in reason:
+        return f"on {host}: quota -s"
+    # The directory above: the name of `root` may hold the user of the node, and the installation makes it.
+    show, above = "df -i" if "inodes" in reason else "df -h", quoted((dirname(root.rstrip("/")),))
+    return f"on {host}: {show} {above} /tmp"
 
 
 async def before_release(fleet: Fleet, work: Coroutine[None, None, T]) -> T:

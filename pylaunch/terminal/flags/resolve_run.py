@@ -38,7 +38,7 @@ def find(name: str | None, inventory: Path | None, *, newest: bool = False) -> R
     found = find_each(name, inventory, newest=newest)
     if len(found) > 1 and (part := found[0].plan.job.part) is not None:
         verb = current().verb or "this"
-        several = f"{part.job} is a job of several roles, and {verb} takes one run: name one"
+        several = f"{part.job} is a job of several roles, and {verb} takes one run"
         raise _to_choose(RunNotNamedError(several, found))
     return found[0]
 
@@ -165,7 +165,7 @@ def _to_choose(error: RunNotNamedError) -> UsageError:
     candidates = tuple(filter(_is_of_verb, candidates))
     all_runs = "all runs: pylaunch ps --all"
     return UsageError(
-        error.message if candidates else error.message.removesuffix(": name one"),
+        f"{error.message}: name one" if candidates else error.message,
         evidence=[_line(record) for record in candidates],
         hint=f"{pylaunch(verb, base_of(candidates[0].plan.run))}; {all_runs}" if candidates else all_runs,
     )

@@ -238,6 +238,7 @@ def test_every_node_tries_its_peers_once() -> None:
 
 
 def test_a_full_file_system_without_room_for_the_agent_has_a_command() -> None:
-    assert room_hint("n1", "/a/b cannot be written: /a is full (0 KiB of 9 MiB free)", "/a") == "on n1: df -h /a /tmp"
-    assert room_hint("n1", "/a/b cannot be written: /a has no inodes left (0 of 9)", "/a") == "on n1: df -i /a /tmp"
-    assert room_hint("n1", "no Python at /usr/bin/python3", "/a") is None
+    root = "/data/pylaunch-{user}"
+    assert room_hint("n1", "/data is full (0 KiB of 9 MiB free)", root) == "on n1: df -h /data /tmp"
+    assert room_hint("n1", "/data has no inodes left (0 of 9 free)", root) == "on n1: df -i /data /tmp"
+    assert [room_hint("n1", why, root) for why in ("no Python", "Disk quota exceeded")] == [None, "on n1: quota -s"]
